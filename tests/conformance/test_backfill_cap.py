@@ -34,14 +34,14 @@ async def test_a_day_never_costs_more_than_its_cap_or_one_message(setup: JobSetu
 
         async def one_call(at: str, most: int, job_id: UUID, real: defaultdict[str, list[int]]) -> None:
             charge = BackfillCharge(job_id, at, signed())
-            call = replace(message, id=new_id(), reserve_micros=rng.randint(1, most), backfill=charge)
+            call = replace(message, id=new_id(), reserved_micros=rng.randint(1, most), backfill=charge)
             await asyncio.sleep(0)
             if await setup.database.run(reserve_call(call, WIDE, setup.clock())) is not None:
                 return
             if rng.random() < 0.1:
-                real[at].append(call.reserve_micros)  # its process died: what was reserved counts
+                real[at].append(call.reserved_micros)  # its process died: what was reserved counts
                 return
-            cost = rng.randint(0, call.reserve_micros)
+            cost = rng.randint(0, call.reserved_micros)
             real[at].append(cost)
             await setup.database.run(end_call(call.id, CallEnd("answered", 10, 1, cost), setup.clock()))
 
@@ -58,11 +58,11 @@ async def test_a_day_never_costs_more_than_its_cap_or_one_message(setup: JobSetu
 async def test_live_mail_and_backfills_have_budgets_of_their_own(setup: JobSetup) -> None:
     message, job = await new_call(setup), await active(setup)
     charge = BackfillCharge(job.id, day(setup), signed())
-    caps = Caps(day_micros=message.reserve_micros, message_micros=10**9)
+    caps = Caps(day_micros=message.reserved_micros, message_micros=10**9)
     old = replace(message, id=new_id(), backfill=charge)
     assert await setup.database.run(reserve_call(old, caps, setup.clock())) is None
     assert await setup.database.run(reserve_call(message, caps, setup.clock())) is None
-    assert (await setup.database.run(spend_of(setup.clock().date().isoformat()))).micros == message.reserve_micros
+    assert (await setup.database.run(spend_of(setup.clock().date().isoformat()))).micros == message.reserved_micros
     await setup.database.run(end_call(old.id, CallEnd("answered", 100, 10, 2_500), setup.clock()))
     shown = await load(setup, job.id)
     assert (shown.spent_micros, shown.spent_today_micros, shown.cost_spent_cents) == (2_500, 2_500, 1)

@@ -44,7 +44,7 @@ def again(call: NewCall) -> NewCall:
 async def paid(setup: JobSetup, call: NewCall, caps: Caps) -> None:
     """A call that has cost what was reserved for it."""
     await setup.database.run(reserve_call(call, caps, setup.clock()))
-    await setup.database.run(end_call(call.id, CallEnd("answered", cost_micros=call.reserve_micros), setup.clock()))
+    await setup.database.run(end_call(call.id, CallEnd("answered", cost_micros=call.reserved_micros), setup.clock()))
 
 
 async def test_a_reservation_counts_at_once(setup: JobSetup) -> None:
@@ -141,7 +141,7 @@ async def test_all_calls_about_a_message_count_against_its_cap_and_time_does_not
 
 
 async def test_what_costs_nothing_is_within_a_cap_of_nothing(setup: JobSetup) -> None:
-    call = await new_call(setup, reserve_micros=0)
+    call = await new_call(setup, reserved_micros=0)
     await setup.database.run(reserve_call(call, Caps(0, 0), setup.clock()))
     assert await spent(setup) == DaySpend(TODAY, 0, 1)
 

@@ -42,7 +42,7 @@ TODAY = "2026-11-15"
 
 @pytest.fixture
 async def call(setup: JobSetup) -> NewCall:
-    return await new_call(setup, reserve_micros=2 * CENT)
+    return await new_call(setup, reserved_micros=2 * CENT)
 
 
 async def asked(

@@ -18,7 +18,7 @@ from support.store.job_setup import JobSetup
 CAPS = Caps(day_micros=1_000_000, message_micros=50_000)
 
 
-async def new_call(setup: JobSetup, reserve_micros: int = 10_000) -> NewCall:
+async def new_call(setup: JobSetup, reserved_micros: int = 10_000) -> NewCall:
     """About a message that was stored for it."""
     account = await setup.database.run(mail.keep_account(new_id(), "gmail", ENDPOINT, "me@example.com", setup.clock()))
     leased, message_id = await leased_mail(setup), new_id()
@@ -26,7 +26,7 @@ async def new_call(setup: JobSetup, reserve_micros: int = 10_000) -> NewCall:
     await setup.database.run(
         storing.store_message(leased, account, (new_id(), message_id), content, lambda _id: classify, setup.clock())
     )
-    return NewCall(new_id(), account.id, message_id, "openai", "gpt-test", "1-test", reserve_micros)
+    return NewCall(new_id(), account.id, message_id, "openai", "gpt-test", "1-test", reserved_micros)
 
 
 async def started(setup: JobSetup) -> NewCall:

@@ -26,8 +26,8 @@ from postroom.core.views import Internal
 from postroom.store.accounts.secret_keys import using_key
 from postroom.store.actions.pauses import recalling
 from postroom.store.backfill.backfill import canceling_all
-from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.jobs.job_builders import sync_job
 from postroom.store.jobs.jobs import enqueue_many, unpark
@@ -114,37 +114,12 @@ def connect_account(
 
 
 def _storing_consent(id: UUID, consent: Consent) -> Script[dict[str, Any]]:
-    scopes = sorted(consent.scopes)
-    yield sql(
-        "upsert_consent",
-        id,
-        consent.client_id,
-        consent.level,
-        json_text(scopes),
-        consent.granted_at,
-        consent.dies_at,
-    )
-    return {"level": consent.level, "scopes": scopes}
+    yield fill("upsert_consent", consent, account_id=id)
+    return {"level": consent.level, "scopes": sorted(consent.scopes)}
 
 
 def _storing_servers(id: UUID, servers: MailServers) -> Script[dict[str, Any]]:
-    yield sql(
-        "upsert_mail_servers",
-        id,
-        servers.imap_host,
-        servers.imap_port,
-        servers.imap_security,
-        servers.smtp_host,
-        servers.smtp_port,
-        servers.smtp_security,
-        servers.user_name,
-        servers.sign_in,
-        servers.labels_as,
-        servers.files_sent_mail,
-        servers.given_at,
-        servers.trusted_certificates,
-        servers.authserv_ids,
-    )
+    yield fill("upsert_mail_servers", servers, account_id=id)
     return {"imap": servers.imap_host, "smtp": servers.smtp_host}
 
 

@@ -16,8 +16,9 @@ from postroom.core.lifecycle import ActionState
 from postroom.core.queue.queues import HISTORY
 from postroom.core.rules.rule import DecisionSource
 from postroom.store.backfill import backfill_spend
-from postroom.store.engine.codecs import as_uuid, json_text
+from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.installation.rollups import Count, adding
@@ -150,27 +151,8 @@ def _is_done(decision: Decision, action: NewAction) -> Script[bool]:
 
 
 def _insert_decision(decision: Decision, now: datetime) -> Script[None]:
-    yield sql(
-        "insert_decision",
-        decision.id,
-        decision.account_id,
-        decision.message_id,
-        decision.generation,
-        decision.source,
-        decision.shadow,
-        decision.rule_id,
-        decision.rule_name,
-        decision.action_type,
-        json_text(decision.parameters),
-        decision.confidence,
-        decision.needs_approval,
-        decision.rationale,
-        json_text(decision.safety or {}),
-        decision.model,
-        decision.prompt_version,
-        json_text(decision.alternatives) if decision.alternatives else None,
-        now,
-    )
+    more = {"safety": decision.safety or {}, "alternatives": decision.alternatives or None}
+    yield fill("insert_decision", decision, **more, now=now)
     for id, name in decision.other_rules:
         yield sql("insert_decision_rule", decision.id, id, name)
 
@@ -189,27 +171,9 @@ def why_no_more_hidden(account_id: UUID, message_id: UUID, caps: HidingCaps, now
 
 def inserting_action(request: Decision, action: NewAction, decision_id: UUID | None, now: datetime) -> Script[None]:
     """Part of a transaction: insert the action that `request` describes, recorded as a decision or not."""
-    yield sql(
-        "insert_action",
-        action.id,
-        request.account_id,
-        request.message_id,
-        decision_id,
-        action.actor,
-        action.asked_by,
-        request.action_type,
-        json_text(request.parameters),
-        action.state,
-        action.action_hash,
-        request.rationale,
-        json_text(request.safety or {}),
-        action.job_id,
-        action.batch_id,
-        action.expires_at,
-        action.actor != "undo" and is_irreversible(request.action_type, request.parameters),
-        action.hides,
-        now,
-    )
+    irreversible = action.actor != "undo" and is_irreversible(request.action_type, request.parameters)
+    more = {"decision_id": decision_id, "safety": request.safety or {}, "irreversible": irreversible}
+    yield fill("insert_action", action, request, **more, now=now)
     if action.hides:
         after = {"message_id": str(request.message_id), "action_type": request.action_type}
         signed = Signature(new_id(), action.asked_by or action.actor, action.actor)

@@ -31,6 +31,7 @@ from postroom.core.queue.envelope import PolicyTier
 from postroom.store.backfill.backfill_spend import BackfillCharge, Held, reserving, settling
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_first, read_rows
 
 # More than any call may take: its time-out is at most ten minutes.
@@ -45,7 +46,7 @@ LEFT_BEHIND = "the process ended during the call; what was reserved counts as it
 
 @dataclass(frozen=True, slots=True)
 class NewCall:
-    """A call about to be made. `reserve_micros` is the most it can cost."""
+    """A call about to be made. `reserved_micros` is the most it can cost."""
 
     id: UUID
     account_id: UUID
@@ -53,7 +54,7 @@ class NewCall:
     provider: str
     model: str
     prompt_version: str
-    reserve_micros: int
+    reserved_micros: int
     backfill: BackfillCharge | None = None
     spender: Spender | None = None
 
@@ -137,33 +138,28 @@ def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[Held | Shar
     """
     day, backfill = day_of(now, caps.zone), call.backfill
     if backfill is not None:
-        if (held := (yield from reserving(backfill, call.reserve_micros, now))) is not None:
+        if (held := (yield from reserving(backfill, call.reserved_micros, now))) is not None:
             return held
     elif (ended := (yield from _reserving_day(day, call, caps, now))) is not None:
         return ended
     # The day's row, or that of the backfill, is locked by now: no other call about this message is reserved meanwhile.
     [[spent]] = yield sql("sum_message_cost", call.message_id)
-    if int(spent) + call.reserve_micros > caps.message_micros:
+    if int(spent) + call.reserved_micros > caps.message_micros:
         cents = caps.message_micros / MICROS_PER_CENT
         raise BudgetSpent(
             f"one more call about this message could cost more than the {cents:g} cents of "
             "model.max_cents_per_message; raise it, or lower model.max_output_tokens"
         )
-    yield sql(
+    spender = call.spender if backfill is None else None
+    yield fill(
         "insert_model_call",
-        call.id,
-        call.account_id,
-        call.message_id,
-        call.provider,
-        call.model,
-        call.prompt_version,
-        day,
-        call.reserve_micros,
-        None if backfill is None else backfill.job_id,
-        None if backfill is None else backfill.day,
-        None if backfill is not None or call.spender is None else call.spender.sender,
-        None if backfill is not None or call.spender is None else call.spender.domain,
-        now,
+        call,
+        day=day,
+        backfill_job_id=None if backfill is None else backfill.job_id,
+        backfill_day=None if backfill is None else backfill.day,
+        share_sender=None if spender is None else spender.sender,
+        share_domain=None if spender is None else spender.domain,
+        now=now,
     )
     return None
 
@@ -171,15 +167,15 @@ def reserve_call(call: NewCall, caps: Caps, now: datetime) -> Script[Held | Shar
 def _reserving_day(day: str, call: NewCall, caps: Caps, now: datetime) -> Script[Share | None]:
     yield sql("open_model_day", day)
     ((spent,),) = yield sql("lock_model_day", day)
-    if call.reserve_micros:
+    if call.reserved_micros:
         ((held,),) = yield sql("sum_held", day)
         whole = _Spent(int(spent) - int(held), int(held))
-        if whole.exceeds(caps.day_micros, call.reserve_micros):
+        if whole.exceeds(caps.day_micros, call.reserved_micros):
             _come_back_if_held(whole, caps.day_micros, call, now)
             raise _day_is_spent(day, caps, now)
         if (ended := (yield from _ended_share(day, call, caps, whole, now))) is not None:
             return ended
-    yield sql("reserve_model_spend", day, call.reserve_micros, caps.day_micros)
+    yield sql("reserve_model_spend", day, call.reserved_micros, caps.day_micros)
     return None
 
 
@@ -204,7 +200,7 @@ def _day_is_spent(day: str, caps: Caps, now: datetime) -> BudgetSpent:
 
 def _come_back_if_held(spent: _Spent, cap: int, call: NewCall, now: datetime) -> None:
     """Raise BudgetSpent until soon, if the calls in progress may leave enough."""
-    if spent.held and not _Spent(spent.settled, 0).exceeds(cap, call.reserve_micros):
+    if spent.held and not _Spent(spent.settled, 0).exceeds(cap, call.reserved_micros):
         raise BudgetSpent("calls in progress hold what is left of the language model's budget", now + IN_PROGRESS)
 
 
@@ -214,7 +210,7 @@ def _ended_share(day: str, call: NewCall, caps: Caps, whole: _Spent, now: dateti
         return None
     for share in shares_of(call.spender, caps.shares, caps.day_micros):
         spent = whole if share.kind == "tier" else (yield from _spent_of(day, share))
-        if any(spent) and spent.exceeds(share.cap_micros, call.reserve_micros):
+        if any(spent) and spent.exceeds(share.cap_micros, call.reserved_micros):
             _come_back_if_held(spent, share.cap_micros, call, now)
             yield sql("upsert_model_wait", call.message_id, day, *share[:2], spent.settled, share.cap_micros, now)
             return share
@@ -231,17 +227,7 @@ def _spent_of(day: str, share: Share) -> Script[_Spent]:
 def end_call(id: UUID, end: CallEnd, now: datetime) -> Script[bool]:
     """End a started call, and replace the reservation with its real cost. False if it had ended before."""
     MODEL_CALL.check("started", end.state)
-    rows = yield sql(
-        "end_model_call",
-        id,
-        end.state,
-        end.input_tokens,
-        end.output_tokens,
-        end.cost_micros,
-        end.latency_ms,
-        end.error,
-        now,
-    )
+    rows = yield fill("end_model_call", end, id=id, now=now)
     if not rows:
         return False
     day, reserved, cost, job_id, backfill_day = rows[0]

@@ -16,9 +16,10 @@ from postroom.core.audited_actions import AuditedAction
 from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage, FoundMail, NewBackfill
 from postroom.core.errors import NotFound, TooManyRequests
 from postroom.core.lifecycle import BACKFILL, BackfillStatus
-from postroom.store.engine.codecs import as_uuid, json_text
+from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.jobs.job_builders import backfill_job
 from postroom.store.jobs.jobs import enqueue_many, hastening, unpark
@@ -63,9 +64,8 @@ def create_backfill(
         problem = f"has {len(others)} backfills that have not ended"
         raise TooManyRequests("endpoint_identity", problem, "wait for some, or cancel them")
     first, last = new.date_from.isoformat(), new.date_to.isoformat()
-    yield sql("insert_backfill", id, new.connector_type, new.endpoint_identity, json_text(new.target_categories),
-        first, last, new.rate_limit_per_hour, new.daily_cost_cap_cents, now)  # fmt: skip
-    yield sql("insert_backfill_run", id, new.mode, new.resume_daily, new.acts, message_cost_micros, new.estimate_id)
+    yield fill("insert_backfill", new, id=id, date_from=first, date_to=last, now=now)
+    yield fill("insert_backfill_run", new, job_id=id, message_cost_micros=message_cost_micros)
     after = {
         "endpoint_identity": new.endpoint_identity,
         "target_categories": list(new.target_categories),

@@ -66,6 +66,22 @@ def blocks(dialect: Dialect) -> dict[str, Block]:
     return found
 
 
+@cache
+def _headers() -> dict[str, tuple[str, ...]]:
+    queries = files("postroom.store") / "queries"
+    texts = (entry.read_text("utf-8") for folder in ("common", "sqlite") for entry in (queries / folder).iterdir())
+    return {header[1]: tuple(_declared(header)) for text in texts for header in _HEADER.finditer(text)}
+
+
+def parameters(name: str) -> tuple[str, ...]:
+    """The parameters of a named block in the order of its header, which is the same for both databases."""
+    return _headers()[name]
+
+
+def _declared(header: re.Match[str]) -> list[str]:
+    return header[2].replace(",", " ").split()
+
+
 def _read(path: str, text: str, dialect: Dialect) -> list[tuple[str, Block]]:
     try:
         return _parse(text, dialect)
@@ -78,7 +94,7 @@ def _parse(text: str, dialect: Dialect) -> list[tuple[str, Block]]:
     headers = list(_HEADER.finditer(text))
     ends = [*(header.start() for header in headers), len(text)][1:]
     return [
-        (header[1], _compile(header[1], header[2].replace(",", " ").split(), text[header.end() : end], dialect))
+        (header[1], _compile(header[1], _declared(header), text[header.end() : end], dialect))
         for header, end in zip(headers, ends, strict=True)
     ]
 

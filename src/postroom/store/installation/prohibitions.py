@@ -17,6 +17,7 @@ from postroom.store.actions.pauses import ALL, Pause, pause, standing_pauses
 from postroom.store.actions.protection import ProtectedView, list_protected
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
 from postroom.store.people.tokens import list_tokens, revoke_token
@@ -104,7 +105,7 @@ def _carry_pauses(replaced: Prohibitions, here: Prohibitions, carried: Carried) 
     for each in replaced.pauses:
         if each.scope not in known and (each.scope == ALL or UUID(each.scope) in here.accounts):
             carried.pauses += 1
-            yield sql("insert_pause", each.scope, each.reason, each.set_by, each.since)
+            yield fill("insert_pause", each, now=each.since)
 
 
 def _carry_protection(replaced: Prohibitions, here: Prohibitions, carried: Carried, now: datetime) -> Script[None]:
@@ -112,7 +113,7 @@ def _carry_protection(replaced: Prohibitions, here: Prohibitions, carried: Carri
     for each in replaced.protected:
         if (each.kind, each.value) not in known:
             carried.protected += 1
-            yield sql("insert_protected", each.kind, each.value, each.reason, each.created_at)
+            yield fill("insert_protected", each, now=each.created_at)
     for value, account_id, label_id in replaced.protected_labels:
         if account_id in here.accounts:
             yield sql("insert_protected_label", value, account_id, label_id)

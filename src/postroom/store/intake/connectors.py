@@ -7,8 +7,8 @@ from typing import Any
 
 from postroom.core.heartbeat import Heartbeat, Position
 from postroom.core.views import Internal, Untrusted
-from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_rows
 
 
@@ -40,21 +40,9 @@ class ConnectorView:
 def record_heartbeat(report: Heartbeat, now: datetime) -> Script[bool]:
     """Store the report. False, and no change, if a later one of the same instance is stored already."""
     who, status = report.connector, report.status
-    taken = yield sql(
-        "upsert_connector",
-        who.connector_type,
-        who.endpoint_identity,
-        who.instance_id,
-        who.version,
-        status.state,
-        status.error_message,
-        status.uptime_s,
-        json_text(report.counters),
-        None if report.checkpoint is None else _position(report.checkpoint),
-        report.sent_at,
-        now,
-    )
-    return bool(taken)
+    checkpoint = None if report.checkpoint is None else _position(report.checkpoint)
+    more = {"error": status.error_message, "checkpoint_json": checkpoint}
+    return bool((yield fill("upsert_connector", who, status, report, **more, now=now)))
 
 
 def _position(checkpoint: Position) -> str:

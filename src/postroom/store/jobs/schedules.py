@@ -7,6 +7,7 @@ from datetime import datetime
 from postroom.core.jobs.job import Enqueued, NewJob
 from postroom.store.engine.codecs import as_optional_time
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_rows
 from postroom.store.jobs.jobs import enqueue_many
 
@@ -33,7 +34,7 @@ def keep_schedules(schedules: Sequence[Schedule]) -> Script[None]:
         if name not in names:
             yield sql("delete_schedule", name)
     for each in schedules:
-        yield sql("upsert_schedule", each.name, each.cron, each.type, each.payload_json, each.priority, each.next_at)
+        yield fill("upsert_schedule", each)
 
 
 @query

@@ -19,8 +19,9 @@ from postroom.core.rules.facts import MessageFacts, recipients
 from postroom.core.rules.learning import list_of
 from postroom.core.rules.rule import DecisionSource
 from postroom.store.backfill import backfill_spend
-from postroom.store.engine.codecs import as_uuid, from_json, json_text, rows_text
+from postroom.store.engine.codecs import as_uuid, from_json, rows_text
 from postroom.store.engine.database import Rows, Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_first, read_row
 from postroom.store.intake import inbox
 from postroom.store.jobs.jobs import enqueue_many
@@ -113,31 +114,8 @@ def _insert_message(new: NewMessage, now: datetime) -> Script[list[UUID]]:
     threads = yield sql(
         "upsert_thread", thread_id, account.id, mail.provider_thread_id, mail.subject, mail.sent_at, now
     )
-    inserted = yield sql(
-        "insert_message",
-        message_id,
-        account.id,
-        as_uuid(threads[0][0]),
-        leased.id,
-        mail.provider_message_id,
-        leased.ingestion_tier,
-        leased.policy_tier,
-        mail.sender,
-        mail.subject,
-        json_text(mail.headers),
-        json_text(sorted(mail.labels)),
-        mail.snippet,
-        mail.body_text,
-        mail.has_attachment,
-        mail.sent_at,
-        list_of(mail.headers),
-        mail.size,
-        None if mail.attachments is None else json_text(mail.attachments),
-        mail.reply_to_mine,
-        mail.sender_doubt,
-        new.is_on_demand,
-        now,
-    )
+    ids = {"id": message_id, "account_id": account.id, "thread_id": as_uuid(threads[0][0]), "inbox_id": leased.id}
+    inserted = yield fill("insert_message", mail, leased, new, **ids, list_id=list_of(mail.headers), now=now)
     if inserted:
         yield from noticing_labels(account.id, mail.labels, now)
     return [as_uuid(id) for (id, *_) in inserted]

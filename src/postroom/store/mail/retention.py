@@ -19,6 +19,7 @@ from postroom.core.queue.envelope import IngestionTier
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.people.audit import Signature, auditing
 
@@ -161,18 +162,7 @@ def _held_messages(ids: Sequence[UUID], now: datetime) -> Script[set[UUID]]:
 def record_run(run: RetentionRun) -> Script[None]:
     """Store what a run did; forget runs of long ago."""
     yield sql("prune_retention_runs", run.ended_at - RUNS_KEPT)
-    yield sql(
-        "insert_retention_run",
-        run.id,
-        run.is_dry,
-        json_text(run.policy),
-        run.messages,
-        run.held,
-        json_text(run.counts),
-        run.ran_by,
-        run.started_at,
-        run.ended_at,
-    )
+    yield fill("insert_retention_run", run)
 
 
 @query

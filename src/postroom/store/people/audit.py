@@ -13,13 +13,14 @@ from uuid import UUID
 from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Refused
 from postroom.core.views import Untrusted
-from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_first, read_rows
 
 LONGEST_TEXT = 512
 TOKENS = "token:"
 LAST_SEQ = 2**63 - 1
+_TEXTS = ("actor", "role", "action", "object_type", "object_id", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +90,8 @@ class AuditView:
 
 def auditing(entry: AuditEntry, now: datetime) -> Script[None]:
     """Part of a transaction: add the entry, so that it exists if and only if the change happened."""
-    yield sql(
-        "insert_audit",
-        entry.id,
-        now,
-        _storable(entry.actor),
-        _storable(entry.role),
-        _storable(entry.action),
-        _storable(entry.object_type),
-        _storable(entry.object_id),
-        None if entry.before is None else json_text(entry.before),
-        None if entry.after is None else json_text(entry.after),
-        None if entry.reason is None else _storable(entry.reason),
-    )
+    texts = {name: _storable(getattr(entry, name)) for name in _TEXTS}
+    yield fill("insert_audit", entry, **texts, now=now)
 
 
 @transaction
@@ -141,7 +131,9 @@ def list_audit_of(object_type: str, object_id: str, limit: int) -> Script[list[A
     return read_rows(AuditView, (yield sql("select_audit_of", object_type, object_id, limit)))
 
 
-def _storable(text: str) -> str:
+def _storable(text: str | None) -> str | None:
     """Make the text storable in both databases. An entry must not be lost because its object has a hostile name."""
+    if text is None:
+        return None
     whole = text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
     return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")

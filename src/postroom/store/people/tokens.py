@@ -18,6 +18,7 @@ from postroom.core.roles import CHANNELS, Role, channels_of
 from postroom.core.views import Internal
 from postroom.store.actions.token_work import WithdrawnWork, withdrawing
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.reading import read_row
 from postroom.store.people.audit import Signature, auditing
@@ -130,19 +131,8 @@ def read_token(text: str) -> ClaimedToken | None:
 @transaction
 def create_token(token: NewToken, signed: Signature, now: datetime) -> Script[Token]:
     """Store the token, with an entry in the audit log."""
-    yield sql(
-        "insert_token",
-        token.id,
-        token.role.value,
-        token.identity,
-        token.account_id,
-        None if token.channels is None else ",".join(token.channels),
-        token.sender_id,
-        token.name,
-        token.secret_sha256,
-        token.expires_at,
-        now,
-    )
+    channels = None if token.channels is None else ",".join(token.channels)
+    yield fill("insert_token", token, channels=channels, now=now)
     expires = None if token.expires_at is None else token.expires_at.isoformat()
     after = {"role": token.role.value, "identity": token.identity, "name": token.name, "expires_at": expires}
     if token.account_id is not None:

@@ -13,6 +13,7 @@ from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.rules.leaf import BrokenRule
 from postroom.core.rules.rule import SCOPES, read_scope
 from postroom.store.engine.database import Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_row, read_rows
 from postroom.store.people.audit import Signature, auditing
 
@@ -99,7 +100,7 @@ def add_guidance(id: UUID, guidance: Guidance, signed: Signature, now: datetime)
     if len(stored) >= MOST[kind]:
         raise BadInput(f"{words_of(kind)}s", f"there are already {MOST[kind]:,}", "combine or remove some")
     _check_name(guidance, stored)
-    yield sql(f"insert_{kind}", id, *_values(guidance), now)
+    yield fill(f"insert_{kind}", guidance, id=id, now=now)
     yield from auditing(signed.under(_ACTIONS[kind].add, kind, str(id), after=asdict(guidance)), now)
     return (yield from _with_id(kind, id))
 
@@ -109,7 +110,7 @@ def edit_guidance(before: GuidanceView, after: Guidance, signed: Signature, now:
     """Replace the guidance, if it is still as it was seen."""
     after, kind = _check(after), after.kind
     _check_name(after, [each for each in (yield from _all(kind)) if each.id != before.id])
-    if not (yield sql(f"update_{kind}", before.id, before.updated_at, *_values(after), now)):
+    if not (yield fill(f"update_{kind}", after, id=before.id, seen_at=before.updated_at, now=now)):
         yield from _with_id(kind, before.id)
         raise Conflict(words_of(kind), "it was changed meanwhile", f"see {command_to_list(kind)}, and try again")
     documents = {"before": asdict(before.guidance), "after": asdict(after)}
@@ -216,12 +217,3 @@ def words_of(kind: GuidanceKind) -> str:
 def command_to_list(kind: GuidanceKind) -> str:
     """The command that lists them."""
     return f"`postroom {kind.replace('_', '-')}s list`"
-
-
-def _values(guidance: Guidance) -> tuple[object, ...]:
-    place = guidance.scope, guidance.scope_ref, guidance.position
-    match guidance:
-        case Direction():
-            return *place, guidance.content, guidance.enabled
-        case ModelRule():
-            return guidance.name, *place, guidance.text, guidance.mode, guidance.enabled

@@ -11,8 +11,8 @@ from postroom.core.errors import BadInput, Conflict, Fatal, NotFound
 from postroom.core.rules.draft import RuleDraft, as_document, check_rule, check_wake_times
 from postroom.core.rules.rule import Rule, RuleMode, ScopeName
 from postroom.core.views import Internal, Shown, Untrusted
-from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
+from postroom.store.engine.filling import fill
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.people.audit import Signature, auditing
 
@@ -281,15 +281,20 @@ def insert(id: UUID, draft: RuleDraft, origin: str, signed: Signature | None, no
     """Part of a transaction: insert the rule and return its id; nothing if its name exists. Rules that ship with
     Postroom have no signature."""
     check_wake_times(draft.action_type, draft.parameters, now)
-    return (yield sql("insert_rule", id, *_columns(draft), _confirmed_hash(draft, signed), origin, now))
+    hash = _confirmed_hash(draft, signed)
+    return (yield fill("insert_rule", draft, id=id, mode=_mode(draft), confirmed_hash=hash, origin=origin, now=now))
 
 
 def update(before: RuleView, draft: RuleDraft, signed: Signature, now: datetime) -> Script[None]:
     """Part of a transaction: replace the rule with the draft. Raises Conflict if it was changed since it was read."""
     check_wake_times(draft.action_type, draft.parameters, now)
     confirmed = _confirmed_hash(draft, signed, before)
-    if not (yield sql("update_rule", before.id, before.version, *_columns(draft), confirmed, now)):
+    if not (yield fill("update_rule", draft, before, mode=_mode(draft), confirmed_hash=confirmed, now=now)):
         raise changed_meanwhile(before)
+
+
+def _mode(draft: RuleDraft) -> RuleMode:
+    return "shadow" if draft.shadow else "active"
 
 
 def _confirmed_hash(draft: RuleDraft, signed: Signature | None, before: RuleView | None = None) -> str | None:
@@ -318,22 +323,4 @@ def changed_meanwhile(view: RuleView) -> Conflict:
         "version",
         f"the rule {view.name!r} was changed meanwhile; it is version {view.version}",
         "look at it, and try again",
-    )
-
-
-def _columns(draft: RuleDraft) -> tuple[Any, ...]:
-    return (
-        draft.name,
-        draft.description,
-        draft.scope,
-        draft.scope_ref,
-        draft.priority,
-        json_text(draft.conditions),
-        draft.action_type,
-        json_text(draft.parameters),
-        "shadow" if draft.shadow else "active",
-        draft.needs_approval,
-        draft.enabled,
-        draft.disabled_reason,
-        draft.continues,
     )

@@ -172,11 +172,11 @@ SELECT b.job_id, r.category, r.year, count(*) FROM (SELECT (value ->> 0){::uuid}
 JOIN backfill_mail b ON b.inbox_id = r.inbox_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 ON CONFLICT (job_id, category, year) DO UPDATE SET messages = backfill_found.messages + excluded.messages
 
--- name: insert_backfill(id, connector_type, endpoint_identity, target_categories, date_from, date_to, rate, cap, now)
+-- name: insert_backfill(id, connector_type, endpoint_identity, target_categories_json, date_from, date_to, rate_limit_per_hour, daily_cost_cap_cents, now)
 INSERT INTO backfill_jobs (id, connector_type, endpoint_identity, target_categories, date_from, date_to,
     rate_limit_per_hour, daily_cost_cap_cents, created_at, updated_at)
-VALUES (:id, :connector_type, :endpoint_identity, :target_categories{::jsonb}, :date_from{::text}{::date}, :date_to{::text}{::date},
-    :rate, :cap, :now, :now)
+VALUES (:id, :connector_type, :endpoint_identity, :target_categories_json{::jsonb}, :date_from{::text}{::date}, :date_to{::text}{::date},
+    :rate_limit_per_hour, :daily_cost_cap_cents, :now, :now)
 
 -- name: share_backfills(ids)
 -- What changes the state of a job waits until the messages accepted for it are visible.

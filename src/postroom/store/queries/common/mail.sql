@@ -15,13 +15,13 @@ SET updated_at = excluded.updated_at,
         THEN excluded.last_message_at ELSE threads.last_message_at END
 RETURNING id
 
--- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, list_id, size_bytes, attachments_json, reply_to_mine, sender_doubt, on_demand, now)
+-- name: insert_message(id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender, subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, list_id, size, attachments_json, reply_to_mine, sender_doubt, is_on_demand, now)
 INSERT INTO messages (id, account_id, thread_id, inbox_id, provider_message_id, ingestion_tier, policy_tier, sender,
     subject, headers_json, labels_json, snippet, body_text, has_attachment, sent_at, created_at, updated_at,
     arrival_labels_json, list_id, size_bytes, attachments_json, reply_to_mine, sender_doubt, on_demand, accepted_seq)
 VALUES (:id, :account_id, :thread_id, :inbox_id, :provider_message_id, :ingestion_tier, :policy_tier, :sender,
     :subject, :headers_json, :labels_json, :snippet, :body_text, :has_attachment, :sent_at, :now, :now,
-    :labels_json, :list_id, :size_bytes, :attachments_json, :reply_to_mine, :sender_doubt, :on_demand, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
+    :labels_json, :list_id, :size, :attachments_json, :reply_to_mine, :sender_doubt, :is_on_demand, COALESCE((SELECT e.seq FROM envelopes e WHERE e.id = :inbox_id), 0))
 -- A full copy replaces what was stored as metadata only.
 ON CONFLICT (account_id, provider_message_id) DO UPDATE
 SET ingestion_tier = excluded.ingestion_tier, policy_tier = excluded.policy_tier,

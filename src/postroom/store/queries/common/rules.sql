@@ -62,13 +62,13 @@ UPDATE rules SET origin = :origin WHERE id = :id
 -- name: delete_rule(id)
 DELETE FROM rules WHERE id = :id
 
--- name: insert_model_rule(id, name, scope, scope_ref, position, rule_text, mode, enabled, now)
+-- name: insert_model_rule(id, name, scope, scope_ref, position, text, mode, enabled, now)
 INSERT INTO model_rules (id, name, scope, scope_ref, position, rule_text, mode, enabled, created_at, updated_at)
-VALUES (:id, :name, :scope, :scope_ref, :position, :rule_text, :mode, :enabled, :now, :now)
+VALUES (:id, :name, :scope, :scope_ref, :position, :text, :mode, :enabled, :now, :now)
 
--- name: update_model_rule(id, seen_at, name, scope, scope_ref, position, rule_text, mode, enabled, now)
+-- name: update_model_rule(id, seen_at, name, scope, scope_ref, position, text, mode, enabled, now)
 UPDATE model_rules SET name = :name, scope = :scope, scope_ref = :scope_ref, position = :position,
-    rule_text = :rule_text, mode = :mode, enabled = :enabled, updated_at = :now
+    rule_text = :text, mode = :mode, enabled = :enabled, updated_at = :now
 WHERE id = :id AND updated_at = :seen_at RETURNING id
 
 -- name: delete_model_rule(id)
