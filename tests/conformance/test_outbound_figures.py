@@ -27,7 +27,7 @@ from postroom.core.tally import Gauges
 from postroom.operations.outbound.outbound_stats import outbound_stats
 from postroom.outbound.queue.gauges import SHOWN, OutboundGauges
 from postroom.outbound.queue.queue_watch import QueueWatch
-from postroom.settings.outbound import OutboundSettings
+from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import outbound, outbound_answers, senders, tenants
@@ -259,8 +259,8 @@ async def test_both_disciplines_are_shown_side_by_side(setup: JobSetup) -> None:
     traffic.stopwatch_s = 0.004
     for each in await traffic.take(99, rollout):
         await setup.database.run(outbound.deliver(each.hold, "18c1", setup.clock()))
-    settings = OutboundSettings.model_validate({"fair_queue": "share", "fair_queue_share": rollout.share})
-    stats = await outbound_stats(setup.database, settings, setup.clock(), setup.clock)
+    settings = Settings.model_validate({"outbound": {"fair_queue": "share", "fair_queue_share": rollout.share}})
+    stats = await outbound_stats(setup.database, settings, setup.clock, since=setup.clock())
     assert (stats.stage, stats.share) == ("share", rollout.share)
     for discipline, shown in stats.disciplines.items():
         by_tenant, by_sender = Counter[str](), Counter[str]()
@@ -287,7 +287,7 @@ async def test_service_is_judged_by_weight(setup: JobSetup) -> None:
     for tenant in (1, 2):
         await traffic.put(f"team@d{tenant}.example", 40, ALL)
     await traffic.take(40, ALL)
-    stats = await outbound_stats(setup.database, OutboundSettings.model_validate({}), setup.clock(), setup.clock)
+    stats = await outbound_stats(setup.database, Settings.model_validate({}), setup.clock, since=setup.clock())
     found = stats.disciplines["fair"].evenness["tenant"]
     assert (found.gini, found.jain, found.largest_share) == (pytest.approx(0), pytest.approx(1), 0.75)
 

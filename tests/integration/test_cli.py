@@ -2,6 +2,7 @@
 
 import asyncio
 import getpass
+import io
 import json
 import re
 import signal
@@ -242,6 +243,21 @@ def test_what_is_done_to_jobs_is_audited_with_who_did_it(shell: Shell):
     assert entries[0]["object_id"] == one
     assert entries[3]["after"]["asked"] == {"state": "canceled"}
     assert entries[3]["after"]["done"] == 3
+
+
+def test_many_jobs_are_counted_first_and_nothing_is_done_without_a_yes(shell: Shell, monkeypatch: pytest.MonkeyPatch):
+    assert shell("migrate") == 0
+    enqueue(shell.folder, "classify", "labels.sync.gmail", "classify")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert shell("jobs", "cancel", "--state", "queued") == 1
+    assert "3 jobs (2 classify, 1 labels.sync.gmail) would be canceled. Do it? [y/N]" in shell.err
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert shell("jobs", "cancel", "--type", "classify") == 0
+    assert shell.out.strip() == "Canceled: 2 of 2 jobs."
+    assert shell("jobs", "cancel", "--type", "classify", "--yes", "--json") == 0
+    assert shell.json() == [{"matched": 0, "done": 0, "by_type": {}}]
+    assert shell("jobs", "cancel") == 2
+    assert "give the id of a job, or --type, --state, --error or --account" in shell.err
 
 
 def test_a_job_that_does_not_exist_is_an_error_that_says_where_to_look(shell: Shell):

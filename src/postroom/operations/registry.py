@@ -34,6 +34,7 @@ MODULES = (
     "outbound.destinations",
     "outbound.outbound",
     "outbound.outbound_lists",
+    "outbound.outbound_stats",
     "outbound.senders",
     "outbound.suppressions",
     "outbound.tenants",

@@ -56,11 +56,11 @@ BOUNCE_CLASSES = {
     "content": ("Content refused", ""),
     "unexplained": ("Refused without a reason", "suppressed if it happens again"),
 }
-MANY = {
-    "sent": ("recorded as sent", "Recorded as sent"),
-    "not_sent": ("sent again", "To be sent again"),
-    "retry": ("tried now", "Due now"),
-    "cancel": ("canceled", "Canceled or stopping"),
+PAST = {
+    "sent": "recorded as sent",
+    "not_sent": "queued again",
+    "retry": "made due now",
+    "cancel": "canceled or stopped",
 }
 DISCIPLINES = {"fair": "fair queue", "fifo": "first in, first out"}
 REPORT_SUBJECTS = {

@@ -1,13 +1,14 @@
 """`postroom jobs`: list, retry, cancel or dismiss jobs."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
 
-from postroom.core.errors import BadInput
 from postroom.core.lifecycle import JobState
+from postroom.interfaces.cli.one_or_many import Found, OneOrMany
 from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
@@ -87,7 +88,6 @@ def _act(
     filters: tuple[str | None, JobState | None, str | None, str | None],
     yes: bool,
 ) -> None:
-    """Do something with one job, or with all of a selection once the user has seen how many they are."""
     from postroom.operations.jobs.jobs import (
         JobSelection,
         apply_to_jobs,
@@ -98,19 +98,13 @@ def _act(
     )
 
     selection = JobSelection(*filters)
-    if job_id is not None:
-        if not selection.is_empty:
-            problem = "cannot be combined with --type, --state, --error or --account"
-            raise BadInput("ID", problem, "give one or the other")
-        answer = session.act({"retry": retry_job, "cancel": cancel_job, "dismiss": dismiss_job}[verb], job_id)
-        return session.show_line(answer, answer.done)
-    if selection.is_empty:
-        raise BadInput("ID", "is missing", "name a job, or give --type, --state, --error or --account")
-    found = session.call(select_jobs, verb, selection)
-    kinds = ", ".join(f"{count:,} {type_}" for type_, count in sorted(found.by_type.items()))
-    if found.ids and not yes:
-        typer.confirm(f"{len(found.ids):,} jobs match ({kinds}). {verb.capitalize()} them?", abort=True)
+
+    def find() -> Found:
+        found = session.call(select_jobs, verb, selection)
+        return Found(found.ids, dict(found.by_type))
+
     asked = {name: str(value) for name, value in asdict(selection).items() if value is not None}
-    done = session.act(apply_to_jobs, verb, found.ids, asked=asked) if found.ids else 0
-    line = f"{PAST[verb]}  {done:,} of {len(found.ids):,} jobs" if found.ids else "No job matches."
-    session.show_line({"matched": len(found.ids), "done": done, "by_type": dict(found.by_type)}, line)
+    act = {"retry": retry_job, "cancel": cancel_job, "dismiss": dismiss_job}[verb]
+    options = {f"--{name}": value for name, value in asdict(selection).items()}
+    act_on_all = partial(apply_to_jobs, verb=verb, asked=asked)
+    OneOrMany("job", PAST[verb], act, find, act_on_all).run(session, job_id, options, yes=yes)

@@ -4,16 +4,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, get_args
 
+import typer
+
 from postroom.core.outbound.fairness import Discipline, ServedLevel
-from postroom.interfaces.cli.output import cell
+from postroom.interfaces.cli.output import cell, show_json
+from postroom.interfaces.cli.session import Session
 from postroom.words.outbound import DISCIPLINES, STAGES
 
 if TYPE_CHECKING:
     from postroom.operations.outbound.outbound_stats import DisciplineStats, OutboundStats, Spread, TimedLane
 
 
-def stats_lines(stats: "OutboundStats") -> Iterator[str]:
-    """The page for people."""
+def show_stats(session: Session, stats: "OutboundStats") -> None:
+    if session.as_json:
+        show_json(stats)
+        return
+    for line in _lines(stats):
+        typer.echo(line)
+
+
+def _lines(stats: "OutboundStats") -> Iterator[str]:
     shown: dict[Discipline, DisciplineStats] = {
         name: each for name, each in stats.disciplines.items() if each.leased or each.delivered
     }

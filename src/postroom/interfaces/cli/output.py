@@ -5,7 +5,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import typer
@@ -80,6 +80,8 @@ def cell(value: object) -> str:
             return "yes" if value else "no"
         case datetime():
             return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        case timedelta():
+            return f"{value.total_seconds():.1f} s"
         case list() | tuple():
             return ", ".join(cell(part) for part in cast("Sequence[object]", value)) or "-"
         case _:

@@ -52,10 +52,6 @@ class JobSelection:
     error: str | None = None
     account: str | None = None
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.type or self.state or self.error or self.account)
-
 
 @dataclass(frozen=True, slots=True)
 class SelectedJobs:

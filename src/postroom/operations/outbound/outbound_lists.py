@@ -1,16 +1,17 @@
 """The outbound queue and its mail, as programs read them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from postroom.core.access import READ
 from postroom.core.outbound.rollout import Stage
 from postroom.core.views import Page
 from postroom.operations.nouns import OUTBOUND
-from postroom.operations.operation import Argument, Limit, Next, NextNumber, get
-from postroom.operations.outbound.outbound import MailId
+from postroom.operations.operation import Argument, Limit, Next, NextNumber, command, get
+from postroom.operations.outbound.outbound import RECIPIENT_COLUMNS, MailId
 from postroom.operations.outbound.outbound_overview import (
     DestinationPause,
     EvennessHour,
@@ -26,6 +27,11 @@ from postroom.operations.outbound.outbound_overview import (
     Window,
 )
 from postroom.operations.outbound.outbound_stats import QueueStats
+
+TABLES = {
+    "recipients": RECIPIENT_COLUMNS,
+    "attempts": ("ended_at", "address", "number", "outcome", "times", "host", "tls", "took", "reply"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,20 @@ async def list_outgoing(
     return await outbound.mail(state, next, limit)
 
 
-@OUTBOUND.operation(READ, get("/outbound/mail/{mail}"))
+def _conversation(found: MailConversation) -> Mapping[str, object]:
+    """The mail with the recipients and attempts, for programs."""
+    return {
+        **asdict(found.mail),
+        "recipients": [asdict(each) for each in found.recipients],
+        "attempts": [asdict(each) for each in found.attempts],
+    }
+
+
+@OUTBOUND.operation(
+    READ,
+    get("/outbound/mail/{mail}"),
+    command("outbound show {mail}", row=_conversation, cells=attrgetter("mail"), tables=TABLES),
+)
 async def load_conversation(outbound: OutboundOverview, /, mail: MailId) -> MailConversation:
-    """Load one mail: its first recipients, the attempts, and what their servers said."""
+    """Show one mail: its state, why it waits, its first recipients, the attempts, and what their servers said."""
     return await outbound.conversation(mail)

@@ -40,18 +40,6 @@ class MailFilter:
     since: datetime | None = None
     until: datetime | None = None
 
-    @property
-    def is_empty(self) -> bool:
-        return self == MailFilter()
-
-
-@dataclass(frozen=True, slots=True)
-class ManyDone:
-    """How many were settled. `changed` were in another state by then, and stay as they are."""
-
-    done: int
-    changed: int
-
 
 async def find_mail(database: Database, act: ManyAct, wanted: MailFilter) -> list[UUID]:
     """The mails that fit and can be settled so, oldest first."""
@@ -63,14 +51,17 @@ async def find_mail(database: Database, act: ManyAct, wanted: MailFilter) -> lis
     return await database.run(find_mail_ids(chosen, wanted.tenant, domain, wanted.since, wanted.until, MOST))
 
 
-async def settle_many(by: Caller, act: ManyAct, ids: Sequence[UUID]) -> ManyDone:
-    """Settle each mail in a transaction of its own, with its own entry in the audit log."""
+async def settle_many(by: Caller, act: ManyAct, ids: Sequence[UUID]) -> int:
+    """Settle each mail in a transaction of its own, with its own entry in the audit log; return how many.
+
+    Those that are in another state by then stay as they are.
+    """
     settle, done = _settling(act, by.signature, by.clock), 0
     for start in range(0, len(ids), AT_ONCE):
         batch = ids[start : start + AT_ONCE]
         outcomes = await asyncio.gather(*(_settled(by.database, settle(id)) for id in batch))
         done += sum(outcomes)
-    return ManyDone(done, len(ids) - done)
+    return done
 
 
 async def _settled(database: Database, settling: Transaction[Any]) -> bool:

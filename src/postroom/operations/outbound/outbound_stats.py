@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Annotated
 
+from postroom.core.access import READ
 from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.rollout import Stage
 from postroom.core.outbound.time_buckets import Spread
+from postroom.operations.nouns import OUTBOUND
+from postroom.operations.operation import Argument, command
 from postroom.outbound.queue.statistics import (
     DISCIPLINES,
     AbuseStats,
@@ -18,7 +22,8 @@ from postroom.outbound.queue.statistics import (
     queue_stats,
 )
 from postroom.settings.outbound import OutboundSettings
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.settings.reading import Settings
+from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import hour_of
 from postroom.store.outbound.outbound_figures import OutboundFigures, TimedLane, load_figures
@@ -45,12 +50,18 @@ class OutboundStats:
     abuse: AbuseStats
 
 
+@OUTBOUND.operation(READ, command("outbound stats"))
 async def outbound_stats(
-    database: Database, settings: OutboundSettings, since: datetime, clock: Clock = wall_clock
+    database: Database,
+    settings: Settings,
+    clock: Clock,
+    /,
+    since: Annotated[datetime | None, Argument("From the hour of this time on, by default of a day ago.")] = None,
 ) -> OutboundStats:
-    """Read the figures of the hours from that of `since` to the present one."""
-    now, start = clock(), hour_of(since)
-    return stats_of(await database.run(load_figures(start, next_hour(now), now)), settings, start, now)
+    """Show how evenly tenants, domains and senders were served, how long mail waited, and the health of the queue."""
+    now = clock()
+    start = hour_of(since or now - timedelta(days=1))
+    return stats_of(await database.run(load_figures(start, next_hour(now), now)), settings.outbound, start, now)
 
 
 def stats_of(figures: OutboundFigures, settings: OutboundSettings, start: datetime, now: datetime) -> OutboundStats:

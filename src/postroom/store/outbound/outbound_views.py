@@ -171,7 +171,7 @@ def load_conversation(id: UUID, most: int) -> Script[MailConversation]:
     """A mail with what was said about each of its recipients. Raises NotFound."""
     mail = read_first(OutgoingDetail, (yield sql("select_mail_detail", id)))
     if mail is None:
-        raise NotFound(f"there is no outgoing mail {id}")
+        raise NotFound(f"there is no outgoing mail {id}; `postroom outbound list` shows what there is")
     recipients = read_rows(RecipientDetail, (yield sql("select_recipient_details", id, most)))
     return MailConversation(mail, recipients, (yield from list_attempts.script(id, most)))
 
