@@ -8,7 +8,7 @@ import apsw
 import asyncpg
 import pytest
 
-from postroom.core.actions.action import Actor, DecidedType, RecordedType
+from postroom.core.actions.action import Actor
 from postroom.core.actions.safety import ProtectedKind, ShadowKind
 from postroom.core.backfill.job import BackfillMode
 from postroom.core.budget_shares import ShareKind
@@ -160,7 +160,6 @@ LISTS: dict[str, Any] = {
     "accounts.state": AccountState,
     "action_links.relation_type": Literal["undo_of", "approval_for", "spawned", "related"],
     "actions.actor": Actor,
-    "actions.action_type": RecordedType,
     "approval_notices.channel": ChannelName,
     "backfill_jobs.status": BackfillStatus,
     "backfill_runs.mode": BackfillMode,
@@ -169,7 +168,6 @@ LISTS: dict[str, Any] = {
     "consents.level": Level,
     "contacts.source": ContactSource,
     "credentials.field": Literal["refresh_token", "password", "smtp_password"],
-    "decisions.action_type": DecidedType,
     "decisions.source": DecisionSource,
     "directions.scope": Literal["global", "account"],
     "ingestion_rules.origin": Origin,
@@ -204,7 +202,6 @@ LISTS: dict[str, Any] = {
     "rollups.measure": Literal[
         "accepted", "duplicate", "wait", "ended", "decision", "rule", "override", "job", "outcome"
     ],
-    "rules.action_type": DecidedType,
     "rules.mode": RuleMode,
     "rules.scope": ScopeName,
     "sender_throttles.ended_by": ThrottleCause,

@@ -17,11 +17,14 @@ from postroom.store.rules.guidance import Direction, ModelRule
 from postroom.triage.decide.prompt import (
     LONGEST_BODY,
     LONGEST_SUBJECT,
+    PROMPT_SERIES,
     PROMPT_VERSION,
+    SYSTEM,
     Mode,
     Prompt,
     build_prompt,
     mark_of,
+    version_of,
     visible,
 )
 from support.processor_time import MILLION, within_turns
@@ -213,8 +216,8 @@ def test_only_labels_of_the_users_own_that_the_classifier_may_use_are_offered() 
     assert "Private" not in built.user
 
 
-def test_the_version_changes_with_what_is_reported() -> None:
-    """When this fails, the prompt has changed: write the new version into PROMPT_VERSION."""
+def test_the_version_names_the_layout_of_the_prompt() -> None:
+    """When this fails, guidance or mail is laid out otherwise: write the next PROMPT_SERIES, and its layout here."""
     built = prompt(
         mail(PRIVATE, has_attachment=True),
         "redacted",
@@ -222,7 +225,13 @@ def test_the_version_changes_with_what_is_reported() -> None:
         model_rules=[rule(2, "Archive adverts.")],
         labels=[label("Receipts", "bills")],
     )
-    told = f"{built.system}\0{built.user}\0{prompt().user}\0{decision_schema(('Receipts',))}"
-    series, _, digest = PROMPT_VERSION.partition("-")
-    assert (series.isdecimal(), digest) == (True, hashlib.sha256(told.encode()).hexdigest()[:8])
+    layout = hashlib.sha256(f"{built.user}\0{prompt().user}".encode()).hexdigest()[:8]
+    assert (PROMPT_SERIES, layout) == (4, "670cf79d")
     assert built.version == PROMPT_VERSION
+
+
+def test_the_version_names_the_text_and_the_actions_that_a_model_may_choose() -> None:
+    schema = decision_schema(())
+    others = {version_of(f"{SYSTEM} Be kind.", schema), version_of(SYSTEM, {**schema, "title": "another"})}
+    assert version_of(SYSTEM, schema) == PROMPT_VERSION
+    assert len({PROMPT_VERSION, *others}) == 3
