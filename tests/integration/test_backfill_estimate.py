@@ -19,7 +19,7 @@ from postroom.core.roles import Principal, Role
 from postroom.intake.dispatcher import Dispatcher
 from postroom.interfaces.http.mcp.backfill import BackfillArguments
 from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
-from postroom.interfaces.http.mcp.tool import Call
+from postroom.interfaces.http.mcp.tool import Call, Tool
 from postroom.mailboxes.backfill.walk import JobStopped
 from postroom.operations.backfill import backfill_estimate
 from postroom.operations.backfill.backfill import Backfills, token_prices
@@ -122,7 +122,9 @@ async def test_without_a_model_it_costs_nothing_and_says_so(setup: GmailSetup):
 
 async def test_the_tool_answers_with_numbers_and_the_id_to_create_with(setup: GmailSetup):
     deliver(setup, 5, "invoice")
-    tool = TOOLS_BY_NAME["backfill.estimate"]
+    tool, create = TOOLS_BY_NAME["backfill.estimate"], TOOLS_BY_NAME["create_backfill_job"]
+    assert isinstance(tool, Tool)
+    assert isinstance(create, Tool)
     today = setup.clock().date()
     arguments = BackfillArguments(
         connector_type="gmail",
@@ -136,7 +138,6 @@ async def test_the_tool_answers_with_numbers_and_the_id_to_create_with(setup: Gm
     async with answering(setup.board, setup.connector(), setup.client()):
         answer = dict(await tool.run(Call(setup.services, Principal(Role.DASHBOARD, None)), arguments))
     assert answer["to_read"]["expected"] == 5
-    create = TOOLS_BY_NAME["create_backfill_job"]
     wanted = {**arguments.model_dump(), "consent": True, "estimate_id": answer["estimate_id"]}
     created = await create.run(Call(setup.services, Principal(Role.ADMIN, None)), create.arguments(**wanted))
     outcome = await setup.services.parts.estimates.outcome(created["job_id"])

@@ -92,7 +92,7 @@ def tools_reference() -> str:
     return "\n\n".join(map(tool_section, ALL_TOOLS))
 
 
-def tool_section(tool: Tool) -> str:
+def tool_section(tool: Tool | McpTool) -> str:
     roles = ", ".join(f"`{role}`" for role in Role if role in tool.roles)
     hints = tool.hints
     kinds = [
