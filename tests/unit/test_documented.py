@@ -22,6 +22,7 @@ from postroom.core.rules.gmail_writing import write_query
 from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT
 from postroom.core.rules.sieve_writing import sieve_test
 from postroom.interfaces.cli.root import command_tree
+from postroom.interfaces.http.mcp.operation import McpTool
 from postroom.interfaces.http.mcp.registry import ALL_TOOLS, TOOLS_BY_NAME
 from postroom.interfaces.http.mcp.schemas import input_schema, output_schema
 from postroom.interfaces.http.mcp.tool import Tool
