@@ -34,6 +34,8 @@ MOST_LISTED = 200
 class Argument:
     """What an argument is for, and its bounds: the length of a text or a list, the value of a number.
 
+    A text has 1 to 500 characters, unless the argument says otherwise; 0 for the most is no bound.
+
     Programs send it under its own name, or `sent_as` another: a body may name something as the path does. People type
     it on the command line under its own name, or `typed_as` another: `--for WHOM`, or `ID_OR_ADDRESS` for one without
     an option. A hidden option is not in the help, and one that is not typed is for programs alone. A time is in the
@@ -69,6 +71,7 @@ class FoundBy:
     typed: Argument
 
 
+_MARKS = (Argument, NextPage, FoundBy)
 LIMIT = Argument(f"How many at most, 1 to {MOST_LISTED}.", 1, MOST_LISTED)
 Limit = Annotated[int, LIMIT]
 Next = Annotated[str | None, NextPage(), Argument("`next` of the page before; else the first page.")]
@@ -316,11 +319,15 @@ def _parameters(run: Run) -> tuple["OperationArgument | tuple[str, Any]", ...]:
 
 
 def _type_and_marks(hint: Any) -> tuple[Any, list[Any]]:
-    """The bare type and its marks, also those of the one type that may be left out: `Name | None`."""
+    """The type and our marks, also those of the one type that may be left out: `Name | None`.
+
+    Marks for the validation by interfaces remain in the type.
+    """
     if get_origin(hint) is Annotated:
         type_, *marks = get_args(hint)
         bare, inner = _type_and_marks(type_)
-        return bare, [*inner, *marks]
+        others = [each for each in marks if not isinstance(each, _MARKS)]
+        return (Annotated[bare, *others] if others else bare), [*inner, *marks]
     if get_origin(hint) in (Union, UnionType):
         members = [each for each in get_args(hint) if each is not NoneType]
         if len(members) == 1 and get_origin(members[0]) is Annotated:

@@ -60,10 +60,10 @@ def _bounds(type_: Any, argument: Argument) -> dict[str, Any]:
     kind = kinds[0] if len(kinds) == 1 else object
     if kind is str:
         found = {"min_length": 1 if least is None else least, "max_length": LONGEST_TEXT if most is None else most}
-    elif get_origin(kind) in (list, tuple, Sequence):
+    elif get_origin(kind) in (list, tuple, Sequence, dict, Mapping):
         found = {"min_length": least, "max_length": most}
     else:
-        found = {"ge": least, "le": most}
+        return {name: value for name, value in (("ge", least), ("le", most)) if value is not None}
     return {name: value for name, value in found.items() if value}
 
 
@@ -75,9 +75,10 @@ def _type(hint: Any) -> Any:
     if hint is datetime:
         return AwareDatetime
     if origin is Annotated:
-        bounds = next((each for each in arguments if isinstance(each, Argument)), Argument())
-        described = bounds.description or None
-        return Annotated[_type(arguments[0]), Field(description=described, **_bounds(arguments[0], bounds))]
+        type_, *marks = arguments
+        argument = next((each for each in marks if isinstance(each, Argument)), Argument())
+        bounds = Field(description=argument.description or None, **_bounds(type_, argument))
+        return Annotated[_type(type_), *(each for each in marks if each is not argument), bounds]
     if origin in (Union, UnionType):
         return Union[tuple(_type(each) for each in arguments)]  # noqa: UP007 - made at run time
     if origin in (list, tuple, Sequence, Iterable):
