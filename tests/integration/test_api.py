@@ -11,9 +11,9 @@ from uuid import uuid4
 import pytest
 
 from postroom.core.mail.categories import CATEGORIES
+from postroom.interfaces.cursors import sealed
 from postroom.interfaces.http.api.operation import PREFIX
 from postroom.interfaces.http.api.registry import OPERATIONS
-from postroom.interfaces.http.cursors import sealed
 from postroom.store.actions import pauses
 from postroom.store.actions.mailbox_writers import register_writer
 from postroom.store.engine.database import Database

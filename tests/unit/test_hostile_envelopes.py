@@ -11,8 +11,8 @@ from postroom.core.errors import BadInput
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.queue.envelope import MOST_ATTACHMENTS, parse_envelope
 from postroom.core.strict import LONGEST_SHOWN, MOST_KEYS
+from postroom.interfaces.argument_forms import read_arguments
 from postroom.interfaces.http.mcp.queues import AckArguments, NextArguments
-from postroom.interfaces.http.mcp.schemas import read_arguments
 from support.processor_time import MILLION, within_turns
 from support.switchboard import envelope
 

@@ -7,9 +7,10 @@ import pytest
 from postroom.core.actions.action import ACTION_TYPES, ActionType
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import ACTION, ActionState
+from postroom.interfaces.argument_forms import read_arguments
 from postroom.interfaces.http.mcp.queues import NextArguments
 from postroom.interfaces.http.mcp.registry import ALL_TOOLS
-from postroom.interfaces.http.mcp.schemas import input_schema, output_schema, read_arguments
+from postroom.interfaces.http.mcp.schemas import input_schema, output_schema
 
 
 def refusal(given: dict[str, Any] | None) -> BadInput:

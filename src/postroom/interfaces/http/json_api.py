@@ -20,15 +20,14 @@ from starlette.types import Receive, Scope, Send
 from postroom.core.errors import AccessRefused, BadInput, ConstraintBroken
 from postroom.core.roles import Principal
 from postroom.core.visitors import Visitor
+from postroom.interfaces.argument_forms import Arguments, read_arguments
 from postroom.interfaces.dashboard.forms import AGAIN, is_from_own_page
 from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
 from postroom.interfaces.http.api.operation import PREFIX, ApiOperation
 from postroom.interfaces.http.api.registry import OPERATIONS
-from postroom.interfaces.http.argument_forms import Arguments
 from postroom.interfaces.http.door import ASK_FOR_TOKEN, Door, RawHeaders, RequestRefused, bearer, values_of
 from postroom.interfaces.http.json_api_errors import error_form
 from postroom.interfaces.http.json_http import MIB, STATUSES, check_type, parsed, send_json, whole_body
-from postroom.interfaces.http.mcp.schemas import read_arguments
 from postroom.interfaces.http.mcp.untrusted import cleaned
 from postroom.interfaces.http.services import Services
 from postroom.operations.caller import Caller

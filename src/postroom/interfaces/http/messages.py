@@ -12,6 +12,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from postroom.core.errors import AccessRefused, BadInput
+from postroom.interfaces.argument_forms import read_arguments
 from postroom.interfaces.http.access import require_role
 from postroom.interfaces.http.door import Door, RawHeaders, values_of
 from postroom.interfaces.http.json_http import MIB, json_body, send_answer
@@ -23,7 +24,6 @@ from postroom.interfaces.http.mcp.outbound import (
     outbound_submit,
     submit,
 )
-from postroom.interfaces.http.mcp.schemas import read_arguments
 from postroom.interfaces.http.mcp.tool import Call, Tool
 from postroom.interfaces.http.mcp.untrusted import cleaned
 from postroom.interfaces.http.services import Services

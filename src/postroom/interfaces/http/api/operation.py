@@ -7,9 +7,9 @@ from typing import Any, Literal, cast
 
 from postroom.core.access import Access
 from postroom.core.views import Page
+from postroom.interfaces.argument_forms import REASON, Arguments, form_of_arguments, values_of
+from postroom.interfaces.cursors import sealed
 from postroom.interfaces.http.answers import Form, form_of, json_of
-from postroom.interfaces.http.argument_forms import REASON, Arguments, form_of_arguments, values_of
-from postroom.interfaces.http.cursors import sealed
 from postroom.operations.caller import Caller
 from postroom.operations.operation import Http, Method, Operation, OperationArgument
 from postroom.operations.parts import Parts

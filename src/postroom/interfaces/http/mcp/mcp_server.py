@@ -19,10 +19,11 @@ from starlette.types import Receive, Scope
 from postroom import __version__
 from postroom.core.errors import AccessRefused
 from postroom.core.roles import Principal, Role
+from postroom.interfaces.argument_forms import read_arguments
 from postroom.interfaces.http.access import require_role
 from postroom.interfaces.http.mcp.operation import McpTool
 from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME, tools_of
-from postroom.interfaces.http.mcp.schemas import input_schema, output_schema, read_arguments
+from postroom.interfaces.http.mcp.schemas import input_schema, output_schema
 from postroom.interfaces.http.mcp.tool import Call, Tool
 from postroom.interfaces.http.mcp.untrusted import cleaned
 from postroom.interfaces.http.services import Services

@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from postroom.core.roles import Principal, Role
+from postroom.interfaces.argument_forms import Arguments, form_of_arguments, read_arguments, values_of
 from postroom.interfaces.http.answers import form_of, json_of
-from postroom.interfaces.http.argument_forms import Arguments, form_of_arguments, values_of
-from postroom.interfaces.http.mcp.schemas import read_arguments
 from postroom.operations.caller import Caller
 from postroom.operations.operation import Hints, Operation, Tool
 from postroom.operations.parts import Parts

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Refused
 from postroom.core.roles import Principal, Role
-from postroom.interfaces.http.argument_forms import Arguments, Text
+from postroom.interfaces.argument_forms import Arguments, Text
 from postroom.interfaces.http.services import Services
 from postroom.operations.operation import ADDS, ADDS_ONCE, ENDS, READS, Hints
 from postroom.operations.people.audit import Signature, signature

@@ -1,15 +1,27 @@
-"""The forms in which programs send the arguments of operations, made from their declarations."""
+"""The forms in which programs and pages send the arguments of operations, made from their declarations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, create_model
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    create_model,
+)
 
-from postroom.interfaces.http.cursors import LONGEST, opened, opened_number
+from postroom.core.errors import BadInput
+from postroom.core.strict import MOST_KEYS, shown_name
+from postroom.core.suggestions import did_you_mean
+from postroom.interfaces.cursors import LONGEST, opened, opened_number
 from postroom.operations.operation import LONGEST_TEXT, REQUIRED, Argument, Operation, OperationArgument
 
 LONGEST_REASON = 500
@@ -22,6 +34,9 @@ class Arguments(BaseModel):
     """The base of all arguments: unknown ones are refused by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+AnyArguments = TypeVar("AnyArguments", bound=Arguments)
 
 
 @cache
@@ -39,6 +54,36 @@ def values_of(operation: Operation, form: Arguments) -> dict[str, Any]:
             read = opened_number if each.page.of_numbers else opened
             values[each.name] = read(operation.id, values[each.name])
     return values
+
+
+def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any] | None) -> AnyArguments:
+    """Validate the arguments. Raises BadInput, which names the wrong one."""
+    try:
+        if given is not None and len(given) > MOST_KEYS:
+            raise BadInput("arguments", f"are more than {MOST_KEYS}", f"{tool} takes {', '.join(form.model_fields)}")
+        return form.model_validate(given or {})
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
+    path = [shown_name(str(part)) for part in first["loc"]]
+    field = ".".join(path) or "arguments"
+    match first["type"]:
+        case "extra_forbidden":
+            takes = ", ".join(form.model_fields) or "no arguments"
+            remedy = did_you_mean(path[-1], form.model_fields, f"leave it out; {tool} takes {takes}")
+            raise BadInput(field, f"is not an argument of {tool}", remedy)
+        case "missing":
+            raise BadInput(field, "is missing", _described(form, field))
+        case "timezone_aware":
+            raise BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
+        case _:
+            raise BadInput(field, first["msg"], _described(form, field))
+
+
+def _described(form: type[Arguments], path: str) -> str:
+    """The description of the argument, also for a field inside it."""
+    field = form.model_fields.get(path.partition(".")[0])
+    return (field and field.description) or "see its schema"
 
 
 def _definition(argument: OperationArgument) -> tuple[Any, Any]:
