@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.moments import read_moment
+from postroom.core.moments import read_moment
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.output import show_json, show_list
 from postroom.interfaces.cli.session import Session

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.interfaces.cli.moments import read_moment
+from postroom.core.moments import read_moment
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.output import cell, clipped, show_json, show_list, show_wrapped
 from postroom.interfaces.cli.session import Session, command_group

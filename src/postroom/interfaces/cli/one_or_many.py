@@ -1,6 +1,7 @@
 """Commands that act on one thing by its id, or on many that filters find. Many are counted first, and you are asked."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -11,6 +12,8 @@ from postroom.core.errors import BadInput
 from postroom.interfaces.cli.session import Session
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from postroom.core.views import Done
     from postroom.operations.caller import Caller
 
@@ -32,13 +35,14 @@ class OneOrMany(NamedTuple):
     act_on_all: "Callable[..., Coroutine[Any, Any, int]]"
     """Takes the caller and the `ids`, and returns how many it was done to."""
 
-    def run(self, session: Session, id: UUID | None, filters: Mapping[str, object], *, yes: bool) -> None:
-        """Act on the one with this id, or on those that the filters find. `filters` are the options as given."""
-        is_filtered = any(filters.values())
+    def run(self, session: Session, id: UUID | None, filters: "DataclassInstance", *, yes: bool) -> None:
+        """Act on the one with this id, or on those that the filters find: the options of the same names."""
+        given = {f"--{name}": value for name, value in asdict(filters).items()}
+        is_filtered = any(given.values())
         if id is None and is_filtered:
             self._run_many(session, yes)
         elif id is None:
-            *others, last = filters
+            *others, last = given
             raise BadInput("ID", "is missing", f"give the id of a {self.noun}, or {', '.join(others)} or {last}")
         elif is_filtered:
             raise BadInput("ID", "is given together with a filter", "give one of them")

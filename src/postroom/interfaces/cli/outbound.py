@@ -1,25 +1,22 @@
 """`postroom outbound`: outgoing mail, and the questions about it that only a person can answer."""
 
-from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.moments import read_moment
 from postroom.interfaces.cli.one_or_many import Found, OneOrMany
 from postroom.interfaces.cli.options import Reason, Yes
 from postroom.interfaces.cli.outbound_output import show_stats
+from postroom.interfaces.cli.parameters import Without
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
+from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
+from postroom.operations.outbound.outbound_many import MailFilter, ManyAct, find_mail, settle_many
 from postroom.words.outbound import PAST
 from postroom_simulator.command import simulate
-
-if TYPE_CHECKING:
-    from postroom.operations.outbound.outbound_many import ManyAct
 
 app = command_group("List and settle outgoing mail; see how fairly it is served; simulate the queue.")
 add_commands(
@@ -30,15 +27,6 @@ OneMail = Annotated[
     UUID | None,
     typer.Argument(metavar="[ID]", help="The id, as `postroom outbound list` shows it; without one, give a filter."),
 ]
-Tenant = Annotated[str | None, typer.Option("--tenant", help="Many: all mail of this tenant.")]
-Destination = Annotated[
-    str | None, typer.Option("--destination", metavar="DOMAIN", help="Many: mail with a recipient at this domain.")
-]
-State = Annotated[str | None, typer.Option("--state", help="Many: only mail in this state.")]
-Since = Annotated[
-    str | None, typer.Option("--since", metavar="WHEN", help="Many: asked for since then: 24h, 7d, or a time.")
-]
-Until = Annotated[str | None, typer.Option("--until", metavar="WHEN", help="Many: asked for before then.")]
 
 
 @app.command()
@@ -59,60 +47,34 @@ def resolve(
     mail_id: OneMail = None,
     sent: Annotated[bool, typer.Option("--sent", help="It was sent: its action is completed.")] = False,
     not_sent: Annotated[bool, typer.Option("--not-sent", help="It was not sent: it is sent now.")] = False,
-    tenant: Tenant = None,
-    destination: Destination = None,
-    since: Since = None,
-    until: Until = None,
+    *,
+    wanted: Annotated[MailFilter, Without("state")],
     yes: Yes = False,
 ) -> None:
     """Say what happened to mail whose state is unknown, after you have checked: one by its id, or many by a filter."""
     if sent == not_sent:
         raise BadInput("--sent", "is missing, or combined with --not-sent", "give --sent, or --not-sent to send it now")
-    _settle(session, "sent" if sent else "not_sent", mail_id, (tenant, destination, None, since, until), yes)
+    _settle(session, "sent" if sent else "not_sent", mail_id, wanted, yes)
 
 
 @app.command()
-def retry(
-    session: Session,
-    mail_id: OneMail = None,
-    tenant: Tenant = None,
-    destination: Destination = None,
-    state: State = None,
-    since: Since = None,
-    until: Until = None,
-    yes: Yes = False,
-) -> None:
+def retry(session: Session, mail_id: OneMail = None, *, wanted: MailFilter, yes: Yes = False) -> None:
     """Send mail now that waits for its next attempt: one by its id, or many by a filter."""
-    _settle(session, "retry", mail_id, (tenant, destination, state, since, until), yes)
+    _settle(session, "retry", mail_id, wanted, yes)
 
 
 @app.command()
 def cancel(
-    session: Session,
-    mail_id: OneMail = None,
-    tenant: Tenant = None,
-    destination: Destination = None,
-    state: State = None,
-    since: Since = None,
-    until: Until = None,
-    yes: Yes = False,
-    reason: Reason = None,
+    session: Session, mail_id: OneMail = None, *, wanted: MailFilter, yes: Yes = False, reason: Reason = None
 ) -> None:
     """Cancel mail that has not left yet, one by its id or many by a filter. Its action ends as canceled.
 
     Mail that is `stopping` is canceled by the next sender, unless the mailbox shows that it was already sent.
     """
-    _settle(session.because(reason), "cancel", mail_id, (tenant, destination, state, since, until), yes)
+    _settle(session.because(reason), "cancel", mail_id, wanted, yes)
 
 
-def _settle(session: Session, act: "ManyAct", mail_id: UUID | None, given: tuple[str | None, ...], yes: bool) -> None:
-    from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
-    from postroom.operations.outbound.outbound_many import MailFilter, find_mail, settle_many
-
-    (tenant, destination, state, since, until), now = given, datetime.now(UTC)
-    first = None if since is None else read_moment("--since", since, now, ahead=False)
-    last = None if until is None else read_moment("--until", until, now, ahead=False)
-    wanted = MailFilter(tenant, destination, state, first, last)
+def _settle(session: Session, act: ManyAct, mail_id: UUID | None, wanted: MailFilter, yes: bool) -> None:
     settle_one: dict[ManyAct, Any] = {
         "sent": partial(resolve_mail, outcome="sent"),
         "not_sent": partial(resolve_mail, outcome="not_sent"),
@@ -126,7 +88,7 @@ def _settle(session: Session, act: "ManyAct", mail_id: UUID | None, given: tuple
         lambda: Found(session.call(find_mail, act, wanted)),
         partial(settle_many, act=act),
     )
-    command.run(session, mail_id, {f"--{name}": value for name, value in asdict(wanted).items()}, yes=yes)
+    command.run(session, mail_id, wanted, yes=yes)
 
 
 app.command()(simulate)

@@ -7,7 +7,7 @@ from uuid import UUID
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.moments import read_moment
+from postroom.core.moments import read_moment
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.mail import reclassify as manage
 

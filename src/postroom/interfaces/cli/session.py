@@ -7,9 +7,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 import typer
 
@@ -21,6 +22,7 @@ from postroom.interfaces.cli.whole_help import WholeHelp
 
 if TYPE_CHECKING:
     from postroom.compose.application import PostroomApplication, Ready
+    from postroom.interfaces.cli.parameters import OptionGroup
     from postroom.operations.caller import Caller
     from postroom.operations.installation.database import Database
     from postroom.operations.operation import Operation
@@ -128,7 +130,10 @@ class Session:
 
 
 class Commands(typer.Typer):
-    """Commands, of which those that take a `session` first have the options of all commands."""
+    """Commands, of which those that take a `session` first have the options of all commands.
+
+    A command that takes a dataclass has an option for each of its fields.
+    """
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Command], Command]:
         def declare(function: Command) -> Command:
@@ -177,13 +182,27 @@ def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     session, *own = inspect.signature(function).parameters.values()
     if session.annotation is not Session:
         return function
+    groups = {each.name: _group(each.annotation) for each in own if _is_group(each.annotation)}
 
     def command(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False, **given: Any) -> None:
-        function(Session(context, data_dir, as_json), **given)
+        session = Session(context, data_dir, as_json)
+        read = {name: group.read(given, session.clock()) for name, group in groups.items()}
+        function(session, **given, **read)
 
     context, *shared, _given = inspect.signature(command).parameters.values()
-    parameters = [context, *own, *shared]
+    spread = [option for each in own for option in (groups[each.name].parameters if each.name in groups else [each])]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (context, *spread, *shared)]
     functools.update_wrapper(command, function)
     command.__dict__["__signature__"] = inspect.Signature(parameters)
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     return command
+
+
+def _is_group(hint: Any) -> bool:
+    return is_dataclass(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
+
+
+def _group(hint: Any) -> "OptionGroup":
+    from postroom.interfaces.cli.parameters import OptionGroup
+
+    return OptionGroup(hint)

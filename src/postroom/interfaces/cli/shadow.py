@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.moments import read_moment
+from postroom.core.moments import read_moment
 from postroom.interfaces.cli.output import cell, show_json, show_line, show_list, show_one
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.rules import shadow

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.moments import read_moment
+from postroom.core.moments import read_moment
 from postroom.interfaces.cli.output import cell, show_json, show_list
 from postroom.interfaces.cli.rule_options import read_drafts
 from postroom.interfaces.cli.session import Session, one_command

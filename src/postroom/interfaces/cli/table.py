@@ -5,24 +5,20 @@ import importlib
 import inspect
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import typer
 
 from postroom.core.views import Done, Page, is_view
-from postroom.interfaces.cli.moments import read_moment
-from postroom.interfaces.cli.options import Reason, choice
+from postroom.interfaces.cli.options import Reason
 from postroom.interfaces.cli.output import cell, named
+from postroom.interfaces.cli.parameters import parameter_of, read_typed
 from postroom.interfaces.cli.session import Commands, Session, command_group, one_command
 
 if TYPE_CHECKING:
-    from postroom.operations.operation import Argument, Command, Operation, OperationArgument
+    from postroom.operations.operation import Command, Operation
 
-MOST_LISTED = 10_000
-SPANS = "30d, 12h, or a time with its offset"
 Show: TypeAlias = Callable[[Session, Any], None]
 
 
@@ -62,107 +58,20 @@ def _command(operation: "Operation", spec: "Command", show: Show) -> Any:
     def run(session: Session, **given: Any) -> None:
         now = session.clock()
         typed = {name: value for name, value in given.items() if value is not None}
-        read = {each.name: _read(each, typed[each.name], now) for each in wanted if each.name in typed}
+        read = {each.name: read_typed(each, typed[each.name], now) for each in wanted if each.name in typed}
         is_timed = any(isinstance(each, datetime) for each in read.values())
         show(session, (session.at(now) if is_timed else session).run(operation, {**typed, **read}))
 
     at = {name: place for place, name in enumerate(spec.arguments)}
     wanted.sort(key=lambda each: at.get(each.name, len(at)))
     session = inspect.Parameter("session", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Session)
-    parameters = [session, *(_parameter(each, is_argument=each.name in at) for each in wanted)]
+    parameters = [session, *(parameter_of(each, is_argument=each.name in at) for each in wanted)]
     if operation.signs:
         parameters.append(inspect.Parameter("reason", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Reason))
     run.__dict__["__signature__"] = inspect.Signature([each.replace(kind=session.kind) for each in parameters])
     run.__doc__ = inspect.getdoc(operation.run)
     run.__name__ = operation.id
     return run
-
-
-def _read(argument: "OperationArgument", typed: Any, now: datetime) -> Any:
-    """Read one of several choices, or a time, which people also write as a span back or ahead."""
-    option = _option(argument)[0]
-    if choices := _choices(argument.type):
-        return choice(option, typed, choices)
-    return (
-        read_moment(option, typed, now, ahead=argument.typed.is_ahead) if datetime in _kinds(argument.type) else typed
-    )
-
-
-def _parameter(argument: "OperationArgument", *, is_argument: bool) -> inspect.Parameter:
-    from postroom.operations.operation import LIMIT, REQUIRED
-
-    described = (
-        replace(LIMIT, description="At most this many.", most=MOST_LISTED)
-        if argument.typed is LIMIT
-        else argument.typed
-    )
-    more: dict[str, Any] = {"min": described.least, "max": described.most} if _is_number(argument.type) else {}
-    if choices := _choices(argument.type):
-        more["autocompletion"] = _completion_of(choices)
-    type_ = str if argument.found_by is not None else _type(argument.type)
-    if is_argument:
-        name = described.typed_as or argument.name.upper()
-        info: Any = typer.Argument(metavar=name, help=described.description, **more)
-    else:
-        option, metavar = _option(argument)
-        shown: dict[str, Any] = {"metavar": metavar or _metavar(argument.type), "hidden": described.is_hidden}
-        info = typer.Option(option, help=_help(described, argument.type), **shown, **more)
-    default: Any = inspect.Parameter.empty if argument.default is REQUIRED else argument.default
-    if get_origin(type_) is list and default == ():
-        type_, default = type_ | None, None
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(argument.name, kind, default=default, annotation=Annotated[type_, info])
-
-
-def _option(argument: "OperationArgument") -> tuple[str, str | None]:
-    """The option of an argument, and what stands for its value in the help."""
-    option, _, metavar = (argument.typed.typed_as or f"--{argument.name.replace('_', '-')}").partition(" ")
-    return option, metavar or None
-
-
-def _metavar(type_: Any) -> str | None:
-    if choices := _choices(type_):
-        return f"<{'|'.join(choices)}>"
-    return "WHEN" if datetime in _kinds(type_) else None
-
-
-def _help(described: "Argument", type_: Any) -> str:
-    """The description; that of a time also says how people write it."""
-    text = described.description
-    return f"{text.removesuffix('.')}: {SPANS}." if datetime in _kinds(type_) else text
-
-
-def _choices(type_: Any) -> tuple[str, ...]:
-    return next((get_args(each) for each in (type_, *get_args(type_)) if get_origin(each) is Literal), ())
-
-
-def _completion_of(choices: Sequence[str]) -> Callable[[str], list[str]]:
-    """A function that completes the beginning of one of the choices, for the user's shell."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [each for each in choices if each.startswith(incomplete)]
-
-    return complete
-
-
-def _kinds(type_: Any) -> set[Any]:
-    return {each for each in (get_args(type_) or (type_,)) if each is not NoneType}
-
-
-def _is_number(type_: Any) -> bool:
-    return _kinds(type_) <= {int, float}
-
-
-def _type(hint: Any) -> Any:
-    """The type as Typer reads it."""
-    origin: Any = get_origin(hint)
-    if origin is Annotated:
-        return _type(get_args(hint)[0])
-    if origin in (Union, UnionType):
-        return functools.reduce(lambda one, other: one | other, [_type(each) for each in get_args(hint)])
-    if origin in (list, tuple, Sequence):
-        return list[_type(get_args(hint)[0])]
-    return str if hint is datetime or origin is Literal else hint
 
 
 def _show(spec: "Command", session: Session, answer: Any) -> None:

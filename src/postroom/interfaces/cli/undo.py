@@ -8,8 +8,8 @@ import typer
 
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput
+from postroom.core.moments import read_moment
 from postroom.core.short_ids import short_id
-from postroom.interfaces.cli.moments import read_moment
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.actions.approvals import notice_of

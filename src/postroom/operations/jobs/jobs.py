@@ -47,10 +47,12 @@ STATES: Mapping[Verb, tuple[JobState, ...]] = {
 class JobSelection:
     """Jobs by type, state, a part of their last error and account; all that is given must match."""
 
-    type: str | None = None
-    state: JobState | None = None
-    error: str | None = None
-    account: str | None = None
+    type: Annotated[str | None, Argument("All jobs of this type, such as classify.")] = None
+    state: Annotated[JobState | None, Argument("All jobs in this state, such as failed.")] = None
+    error: Annotated[str | None, Argument("All whose last error contains this text.", typed_as="--error TEXT")] = None
+    account: Annotated[
+        str | None, Argument("All that work on the mailbox of this account.", typed_as="--account ADDRESS")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

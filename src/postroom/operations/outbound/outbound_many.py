@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from postroom.core.errors import BadInput, IllegalMove, NotFound
 from postroom.core.lifecycle import DeliveryState
 from postroom.operations.caller import Caller
+from postroom.operations.operation import Argument
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
@@ -34,11 +35,13 @@ STATES: Mapping[ManyAct, tuple[DeliveryState, ...]] = {
 class MailFilter:
     """Which mails: everything given must fit. `destination` is the domain of a recipient."""
 
-    tenant: str | None = None
-    destination: str | None = None
-    state: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    tenant: Annotated[str | None, Argument("Many: all mail of this tenant.")] = None
+    destination: Annotated[
+        str | None, Argument("Many: mail with a recipient at this domain.", typed_as="--destination DOMAIN")
+    ] = None
+    state: Annotated[str | None, Argument("Many: only mail in this state.")] = None
+    since: Annotated[datetime | None, Argument("Many: asked for since then.")] = None
+    until: Annotated[datetime | None, Argument("Many: asked for before then.")] = None
 
 
 async def find_mail(database: Database, act: ManyAct, wanted: MailFilter) -> list[UUID]:
