@@ -1,7 +1,6 @@
 """`postroom account`: connect mailboxes, and switch acting on; list, pause, resume or remove them."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,71 +38,7 @@ def add(
     provider: Annotated[
         str, typer.Argument(metavar="PROVIDER", help=f"How to reach the mailbox: {' or '.join(PROVIDERS)}.")
     ],
-    email: Annotated[
-        str | None, typer.Option("--email", metavar="ADDRESS", help="The mailbox; if omitted, you are asked.")
-    ] = None,
-    level: Annotated[
-        str | None,
-        typer.Option(
-            "--level",
-            help="gmail: what Postroom may do there: read, organise, send or full. Default: its present level, or "
-            "organise.",
-        ),
-    ] = None,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address of the consent page and ask for the code here.")
-    ] = False,
-    sign_in: Annotated[
-        str | None,
-        typer.Option(
-            "--sign-in",
-            help="imap: password, or google or microsoft for a consent by your own app there. Default: as before, or "
-            "password.",
-        ),
-    ] = None,
-    imap_host: Annotated[
-        str | None, typer.Option("--imap-host", metavar="HOST", help="imap: the server; if omitted, it is looked for.")
-    ] = None,
-    imap_port: Annotated[int | None, typer.Option("--imap-port", min=1, max=65535, help="imap: its port.")] = None,
-    imap_security: Annotated[
-        str | None,
-        typer.Option("--imap-security", help="imap: tls (from the first byte, the default) or starttls."),
-    ] = None,
-    smtp_host: Annotated[
-        str | None, typer.Option("--smtp-host", metavar="HOST", help="imap: the server that mail is sent through.")
-    ] = None,
-    smtp_port: Annotated[int | None, typer.Option("--smtp-port", min=1, max=65535, help="imap: its port.")] = None,
-    smtp_security: Annotated[
-        str | None, typer.Option("--smtp-security", help="imap: tls (the default) or starttls.")
-    ] = None,
-    no_sending: Annotated[
-        bool, typer.Option("--no-sending", help="imap: connect without a server for sending.")
-    ] = False,
-    user: Annotated[
-        str | None, typer.Option("--user", metavar="NAME", help="imap: the name to sign in with, if not the address.")
-    ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option("--labels", help="imap: keywords (several for a message) or folders (a label moves the message)."),
-    ] = None,
-    ca_file: Annotated[
-        Path | None,
-        typer.Option("--ca-file", metavar="FILE", help="imap: certificates to trust besides the system's, in PEM."),
-    ] = None,
-    other_smtp_password: Annotated[
-        bool, typer.Option("--other-smtp-password", help="imap: ask for another password for sending.")
-    ] = False,
-    authserv_id: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--authserv-id",
-            metavar="NAME",
-            help="imap: the name of a host that receives your mail, as in its Authentication-Results; may be repeated.",
-        ),
-    ] = None,
-    preview: Annotated[
-        bool, typer.Option("--preview", help="imap: show what would be done with the newest mail, and store nothing.")
-    ] = False,
+    options: AddOptions,
 ) -> None:
     """Connect a mailbox, or renew its consent or password.
 
@@ -112,25 +47,6 @@ def add(
     """
     if provider not in PROVIDERS:
         raise BadInput("PROVIDER", f"{provider!r} is unknown", f"use {' or '.join(PROVIDERS)}")
-    options = AddOptions(
-        email,
-        imap_host,
-        imap_port,
-        imap_security,
-        smtp_host,
-        smtp_port,
-        smtp_security,
-        no_sending,
-        user,
-        labels,
-        ca_file,
-        other_smtp_password,
-        preview,
-        sign_in,
-        no_browser,
-        tuple(authserv_id or ()),
-        level,
-    )
     dialog_for(provider)(session, provider, options)
 
 

@@ -1,42 +1,83 @@
 """Shared by the dialogs of `postroom account add`: options as typed, questions, and how an account is shown."""
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.session import Session
+from postroom.operations.operation import Argument
 
 if TYPE_CHECKING:
     from postroom.operations.accounts.accounts import AccountView
+
+HIGHEST_PORT = 65535
 
 
 @dataclass(frozen=True)
 class AddOptions:
     """The options of the command, as typed."""
 
-    email: str | None
-    imap_host: str | None
-    imap_port: int | None
-    imap_security: str | None
-    smtp_host: str | None
-    smtp_port: int | None
-    smtp_security: str | None
-    no_sending: bool
-    user: str | None
-    labels: str | None
-    ca_file: Path | None
-    other_smtp_password: bool
-    preview: bool
-    sign_in: str | None
-    no_browser: bool
-    authserv_ids: tuple[str, ...] = ()
-    level: str | None = None
+    email: Annotated[str | None, Argument("The mailbox; if omitted, you are asked.", typed_as="--email ADDRESS")] = None
+    level: Annotated[
+        str | None,
+        Argument(
+            "gmail: what Postroom may do there: read, organise, send or full. Default: its present level, or organise."
+        ),
+    ] = None
+    no_browser: Annotated[bool, Argument("Print the address of the consent page and ask for the code here.")] = False
+    sign_in: Annotated[
+        str | None,
+        Argument(
+            "imap: password, or google or microsoft for a consent by your own app there. Default: as before, or "
+            "password."
+        ),
+    ] = None
+    imap_host: Annotated[
+        str | None, Argument("imap: the server; if omitted, it is looked for.", typed_as="--imap-host HOST")
+    ] = None
+    imap_port: Annotated[int | None, Argument("imap: its port.", 1, HIGHEST_PORT)] = None
+    imap_security: Annotated[str | None, Argument("imap: tls (from the first byte, the default) or starttls.")] = None
+    smtp_host: Annotated[
+        str | None, Argument("imap: the server that mail is sent through.", typed_as="--smtp-host HOST")
+    ] = None
+    smtp_port: Annotated[int | None, Argument("imap: its port.", 1, HIGHEST_PORT)] = None
+    smtp_security: Annotated[str | None, Argument("imap: tls (the default) or starttls.")] = None
+    no_sending: Annotated[bool, Argument("imap: connect without a server for sending.")] = False
+    user: Annotated[
+        str | None, Argument("imap: the name to sign in with, if not the address.", typed_as="--user NAME")
+    ] = None
+    labels: Annotated[
+        str | None, Argument("imap: keywords (several for a message) or folders (a label moves the message).")
+    ] = None
+    ca_file: Annotated[
+        Path | None,
+        Argument("imap: certificates to trust besides the system's, in PEM.", typed_as="--ca-file FILE"),
+    ] = None
+    other_smtp_password: Annotated[bool, Argument("imap: ask for another password for sending.")] = False
+    authserv_id: Annotated[
+        Sequence[str],
+        Argument(
+            "imap: the name of a host that receives your mail, as in its Authentication-Results; may be repeated.",
+            typed_as="--authserv-id NAME",
+        ),
+    ] = ()
+    preview: Annotated[bool, Argument("imap: show what would be done with the newest mail, and store nothing.")] = False
+
+    def refuse(self, provider: str, names: Set[str]) -> None:
+        """Raise BadInput if one of these options, which are for other providers, is given."""
+        for name, value in asdict(self).items():
+            if value and name in names:
+                option = f"--{name.replace('_', '-')}"
+                raise BadInput(option, f"is not for {provider}", "leave it out, or name the other provider")
+
+
+OPTIONS = frozenset(each.name for each in fields(AddOptions))
 
 
 def dialog_for(provider: str) -> Callable[[Session, str, AddOptions], None]:
@@ -46,12 +87,6 @@ def dialog_for(provider: str) -> Callable[[Session, str, AddOptions], None]:
     name = "fields" if provider_named(provider).fields else provider
     module = import_module(f"postroom.interfaces.cli.account_{name}")
     return cast("Callable[[Session, str, AddOptions], None]", module.add)
-
-
-def refuse_options(provider: str, given: dict[str, object]) -> None:
-    for name, value in given.items():
-        if value:
-            raise BadInput(name, f"is not for {provider}", "leave it out, or name the other provider")
 
 
 def typed_secret(prompt: str) -> str:

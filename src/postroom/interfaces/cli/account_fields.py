@@ -1,15 +1,13 @@
 """`postroom account add` for a provider that needs an address and a few fields, which are asked for here."""
 
-from dataclasses import asdict
-
 import typer
 
 from postroom.core.mail.providers import facts_of
 from postroom.interfaces.cli.account_adding import (
+    OPTIONS,
     AddOptions,
     account_row,
     asked,
-    refuse_options,
     say_how_to_act,
     typed_secret,
 )
@@ -21,8 +19,7 @@ def add(session: Session, provider: str, options: AddOptions) -> None:
     from postroom.mailboxes.providers import provider_named
     from postroom.operations.accounts.connecting import connect_with_fields
 
-    given = {f"--{name.replace('_', '-')}": value for name, value in asdict(options).items() if name != "email"}
-    refuse_options(provider, given)
+    options.refuse(provider, OPTIONS - {"email"})
     email = options.email or asked("Mail address")
     fields = {each.name: typed_secret(each.label) for each in provider_named(provider).fields}
     connected = session.act(connect_with_fields, session.settings, provider, email, fields)

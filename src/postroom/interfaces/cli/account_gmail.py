@@ -2,7 +2,7 @@
 
 import typer
 
-from postroom.interfaces.cli.account_adding import AddOptions, account_row, refuse_options, say_how_to_act
+from postroom.interfaces.cli.account_adding import OPTIONS, AddOptions, account_row, say_how_to_act
 from postroom.interfaces.cli.consent import Browsing, Pasting
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.session import Session
@@ -15,19 +15,7 @@ def add(session: Session, provider: str, options: AddOptions) -> None:
     from postroom.operations.accounts.connecting import WantedConsent, add_gmail
     from postroom.operations.installation.vault import vault_of
 
-    refuse_options(
-        provider,
-        {
-            "--imap-host": options.imap_host,
-            "--smtp-host": options.smtp_host,
-            "--user": options.user,
-            "--labels": options.labels,
-            "--sign-in": options.sign_in,
-            "--authserv-id": options.authserv_ids,
-            "--ca-file": options.ca_file,
-            "--preview": options.preview,
-        },
-    )
+    options.refuse(provider, OPTIONS - {"email", "level", "no_browser"})
     wanted_level = None if options.level is None else choice("--level", options.level, LEVELS)
     settings = session.settings
     connected = session.act(

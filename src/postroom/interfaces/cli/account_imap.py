@@ -14,7 +14,6 @@ from postroom.interfaces.cli.account_adding import (
     AddOptions,
     account_row,
     asked,
-    refuse_options,
     say_how_to_act,
     typed_secret,
 )
@@ -46,7 +45,7 @@ class _Passwords:
 
 def add(session: Session, provider: str, options: AddOptions) -> None:
     """Connect a mailbox, and say what comes next."""
-    refuse_options(provider, {"--level": options.level})
+    options.refuse(provider, {"level"})
     account = _connected(session, options)
     if account is None:
         typer.echo("Nothing was stored.", err=True)
@@ -136,7 +135,7 @@ def _wanted(options: AddOptions, email: str, before: "AccountView | None") -> "W
         labels or (None if last is None else last.labels_as),
         certificates,
         app,
-        checked_authserv_ids(options.authserv_ids) or ("" if last is None else last.authserv_ids),
+        checked_authserv_ids(options.authserv_id) or ("" if last is None else last.authserv_ids),
     )
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
@@ -23,6 +23,7 @@ from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.accounts.accounts import account_for
 from postroom.operations.backfill.backfill import Backfills, backfills_of
 from postroom.operations.backfill.backfill_estimate import MadeEstimate, estimates_of
+from postroom.operations.operation import Argument
 
 T = TypeVar("T")
 
@@ -35,17 +36,44 @@ Id = Annotated[UUID, typer.Argument(metavar="ID", help="The id, as `postroom bac
 Account = Annotated[
     str | None, typer.Option("--account", metavar="ADDRESS", help="The mailbox; needed if there are several.")
 ]
-Categories = Annotated[
-    list[str] | None,
-    typer.Option("--category", help="Which mail: finance, health, relationship, travel or newsletters; repeatable."),
-]
-From = Annotated[str | None, typer.Option("--from", metavar="DAY", help="The first day, such as 2019-01-01.")]
-To = Annotated[str | None, typer.Option("--to", metavar="DAY", help="The last day, inclusive; default: today.")]
-Rate = Annotated[int | None, typer.Option("--rate", help="Messages to read per hour (`backfill.rate_limit_per_hour`).")]
-Cap = Annotated[
-    int | None, typer.Option("--cap", metavar="CENTS", help="Cents per day (`backfill.daily_cost_cap_cents`).")
-]
-Planned = Annotated[bool, typer.Option("--plan", help="All of `postroom backfill plan`, instead of --category.")]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Which mail of which mailbox, and at what pace: for an estimate, and for the backfill that it is made for."""
+
+    category: Annotated[
+        Sequence[str],
+        Argument("Which mail: finance, health, relationship, travel or newsletters; repeatable."),
+    ] = ()
+    date_from: Annotated[str | None, Argument("The first day, such as 2019-01-01.", typed_as="--from DAY")] = None
+    date_to: Annotated[str | None, Argument("The last day, inclusive; default: today.", typed_as="--to DAY")] = None
+    account: Annotated[
+        str | None, Argument("The mailbox; needed if there are several.", typed_as="--account ADDRESS")
+    ] = None
+    rate: Annotated[int | None, Argument("Messages to read per hour (`backfill.rate_limit_per_hour`).")] = None
+    cap: Annotated[int | None, Argument("Cents per day (`backfill.daily_cost_cap_cents`).", typed_as="--cap CENTS")] = (
+        None
+    )
+    planned: Annotated[bool, Argument("All of `postroom backfill plan`, instead of --category.", typed_as="--plan")] = (
+        False
+    )
+
+    def of(self, today: date) -> Iterator[tuple[tuple[str, ...], date, date]]:
+        """The categories and days of each backfill that the options ask for."""
+        if self.planned:
+            if self.category or self.date_from or self.date_to:
+                raise BadInput("--plan", "is combined with --category, --from or --to", "use either")
+            for each in planned_backfills(today):
+                yield (each.category,), each.date_from, each.date_to
+            return
+        if not self.category:
+            raise BadInput("--category", "is missing", "name one, such as finance, or give --plan for the whole plan")
+        if self.date_from is None:
+            remedy = "name the first day, such as 2019-01-01; `postroom backfill plan` helps"
+            raise BadInput("--from", "is missing", remedy)
+        last = today if self.date_to is None else _day("--to", self.date_to)
+        yield tuple(self.category), _day("--from", self.date_from), last
 
 
 @app.command()
@@ -57,22 +85,12 @@ def plan(session: Session) -> None:
 
 
 @app.command()
-def estimate(
-    session: Session,
-    category: Categories = None,
-    date_from: From = None,
-    date_to: To = None,
-    account: Account = None,
-    rate: Rate = None,
-    cap: Cap = None,
-    planned: Planned = False,
-) -> None:
+def estimate(session: Session, wanted: Windows) -> None:
     """Estimate what a backfill would find, cost and take. It reads a sample of up to 200 messages and ingests nothing.
 
     The mailbox's connector counts and samples, so Postroom must be running. It takes up to a minute.
     """
-    windows = list(_windows(session, category, date_from, date_to, planned))
-    for new in _wanted(session, windows, account, rate, cap):
+    for new in _wanted(session, wanted):
         made = _estimated(session, new)
         show_json(estimate_row(made)) if session.as_json else _show_estimate(made)
 
@@ -80,13 +98,7 @@ def estimate(
 @app.command()
 def create(
     session: Session,
-    category: Categories = None,
-    date_from: From = None,
-    date_to: To = None,
-    account: Account = None,
-    rate: Rate = None,
-    cap: Cap = None,
-    planned: Planned = False,
+    wanted: Windows,
     background: Annotated[bool, typer.Option("--background", help="Work only while no live mail waits.")] = False,
     resume_daily: Annotated[
         bool, typer.Option("--resume-daily", help="Continue by itself on the day after one that ended at the cap.")
@@ -102,9 +114,8 @@ def create(
     if not consent and not sys.stdin.isatty():
         remedy = "give --consent if you agree to have this old mail read; `postroom backfill estimate` shows the cost"
         raise BadInput("--consent", "is missing, and there is no terminal to ask on", remedy)
-    windows = list(_windows(session, category, date_from, date_to, planned))
     made: list[MadeEstimate] = []
-    for new in _wanted(session, windows, account, rate, cap):
+    for new in _wanted(session, wanted):
         changed = replace(new, mode="background" if background else "batch", resume_daily=resume_daily, acts=act)
         made.append(_estimated(session, changed))
         _show_estimate(made[-1], err=session.as_json)
@@ -185,41 +196,21 @@ def _today(session: Session) -> date:
     return day_in(datetime.now(UTC), zone_named(session.settings.backfill.time_zone))
 
 
-def _windows(
-    session: Session, categories: Sequence[str] | None, first: str | None, last: str | None, planned: bool
-) -> Iterator[tuple[tuple[str, ...], date, date]]:
-    """The categories and days of each backfill that the options ask for."""
-    if planned:
-        if categories or first or last:
-            raise BadInput("--plan", "is combined with --category, --from or --to", "use either")
-        for each in planned_backfills(_today(session)):
-            yield (each.category,), each.date_from, each.date_to
-        return
-    if not categories:
-        raise BadInput("--category", "is missing", "name one, such as finance, or give --plan for the whole plan")
-    if first is None:
-        raise BadInput("--from", "is missing", "name the first day, such as 2019-01-01; `postroom backfill plan` helps")
-    yield tuple(categories), _day("--from", first), _today(session) if last is None else _day("--to", last)
-
-
-def _wanted(
-    session: Session,
-    windows: Sequence[tuple[tuple[str, ...], date, date]],
-    account: str | None,
-    rate: int | None,
-    cap: int | None,
-) -> Iterator[NewBackfill]:
-    defaults, mailbox = session.settings.backfill, session.call(account_for, account)
-    for categories, first, last in windows:
-        yield NewBackfill(
+def _wanted(session: Session, wanted: Windows) -> list[NewBackfill]:
+    windows = list(wanted.of(_today(session)))
+    defaults, mailbox = session.settings.backfill, session.call(account_for, wanted.account)
+    return [
+        NewBackfill(
             connector_type=mailbox.provider,
             endpoint_identity=mailbox.endpoint_identity,
             target_categories=categories,
             date_from=first,
             date_to=last,
-            rate_limit_per_hour=defaults.rate_limit_per_hour if rate is None else rate,
-            daily_cost_cap_cents=defaults.daily_cost_cap_cents if cap is None else cap,
+            rate_limit_per_hour=defaults.rate_limit_per_hour if wanted.rate is None else wanted.rate,
+            daily_cost_cap_cents=defaults.daily_cost_cap_cents if wanted.cap is None else wanted.cap,
         )
+        for categories, first, last in windows
+    ]
 
 
 def _day(option: str, text: str) -> date:
