@@ -117,7 +117,7 @@ class Session:
 
     def invite(self, link: str) -> None:
         """Tells the user the one-time link, on the terminal only: it is not logged."""
-        said = f"\nNobody can sign in yet. Open this link in a browser; it works once, for a day:\n  {link}"
+        said = f"\nTo set up sign-in, open this link in a browser. It works once and expires after a day:\n  {link}"
         self.show_line({"sign_in_url": link}, said)
 
     def announce(self, what: str) -> "Ready":
