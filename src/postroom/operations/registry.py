@@ -10,6 +10,7 @@ from postroom.operations.operation import Noun, Operation
 MODULES = (
     "accounts.accounts",
     "accounts.acting",
+    "accounts.connecting",
     "accounts.contacts",
     "accounts.labels",
     "actions.actions",

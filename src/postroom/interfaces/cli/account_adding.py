@@ -1,4 +1,4 @@
-"""Shared by the dialogs of `postroom account add`: options as typed, questions, and how an account is shown."""
+"""Shared by the dialogs of `postroom account add`: options as typed, questions, and how they end."""
 
 import sys
 from collections.abc import Callable, Sequence, Set
@@ -105,39 +105,17 @@ def asked(what: str) -> str:
     return str(typer.prompt(what, err=True))
 
 
-def say_how_to_act(account: "AccountView") -> None:
+def show_connected(session: Session, account: "AccountView", how: str, notes: Sequence[str] = ()) -> None:
+    """Show the account, then what its owner should know."""
     from postroom.core.mail.account_repair import act_command
+    from postroom.operations.accounts.accounts import account_row
 
+    session.show_line(account_row(account), f"{account.email}  connected {how}  ({account.id})")
+    for each in notes:
+        typer.echo(each, err=True)
     if account.acts_from is None:
         typer.echo(
             "Mail is read and decided in shadow; nothing in the mailbox is changed. "
             f"To act on new mail, run `{act_command(account.email)}`",
             err=True,
         )
-
-
-def account_row(account: "AccountView") -> dict[str, object]:
-    from postroom.operations.accounts.acting import in_words
-
-    consent, servers = account.consent, account.servers
-    return {
-        "id": account.id,
-        "provider": account.provider,
-        "email": account.email,
-        "endpoint_identity": account.endpoint_identity,
-        "state": account.state,
-        "state_reason": account.state_reason,
-        "level": consent and consent.level,
-        "scopes": sorted(consent.scopes) if consent else [],
-        "granted_at": consent and consent.granted_at,
-        "refreshed_at": consent and consent.refreshed_at,
-        "dies_at": consent and consent.dies_at,
-        "imap_host": servers and servers.imap_host,
-        "smtp_host": servers and servers.smtp_host,
-        "labels_as": servers and servers.labels_as,
-        "acts": in_words(account.acts_from),
-        "acts_from": account.acts_from,
-        "authserv_ids": servers.authserv_ids.split() if servers else [],
-        "created_at": account.created_at,
-        "updated_at": account.updated_at,
-    }

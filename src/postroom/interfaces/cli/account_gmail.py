@@ -1,8 +1,6 @@
 """`postroom account add gmail`: the owner consents on Google's page."""
 
-import typer
-
-from postroom.interfaces.cli.account_adding import OPTIONS, AddOptions, account_row, say_how_to_act
+from postroom.interfaces.cli.account_adding import OPTIONS, AddOptions, show_connected
 from postroom.interfaces.cli.consent import Browsing, Pasting
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.session import Session
@@ -26,10 +24,6 @@ def add(session: Session, provider: str, options: AddOptions) -> None:
         WantedConsent(options.email, wanted_level, scopes_beside(settings)),
         Pasting() if options.no_browser else Browsing(),
     )
-    account = connected.account
-    granted = account.consent.level if account.consent else "nothing"
-    line = f"{account.email}  connected with level {granted}  ({account.id})"
-    session.show_line(account_row(account), line)
-    say_how_to_act(account)
-    for warning in connected.warnings:
-        typer.echo(warning, err=True)
+    consent = connected.account.consent
+    how = f"with level {consent.level if consent else 'nothing'}"
+    show_connected(session, connected.account, how, connected.warnings)

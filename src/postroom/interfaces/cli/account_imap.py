@@ -10,13 +10,7 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
-from postroom.interfaces.cli.account_adding import (
-    AddOptions,
-    account_row,
-    asked,
-    say_how_to_act,
-    typed_secret,
-)
+from postroom.interfaces.cli.account_adding import AddOptions, asked, show_connected, typed_secret
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session
 
@@ -50,13 +44,8 @@ def add(session: Session, provider: str, options: AddOptions) -> None:
     if account is None:
         typer.echo("Nothing was stored.", err=True)
         return
-    session.show_line(account_row(account), f"{account.email}  connected over IMAP  ({account.id})")
-    typer.echo(
-        f"Next: {session.command_line('serve')}, or look again: "
-        f"{session.command_line('preview --account ' + shlex.quote(account.email))}",
-        err=True,
-    )
-    say_how_to_act(account)
+    look = session.command_line(f"preview --account {shlex.quote(account.email)}")
+    show_connected(session, account, "over IMAP", [f"Next: {session.command_line('serve')}, or look again: {look}"])
 
 
 def _connected(session: Session, options: AddOptions) -> "AccountView | None":

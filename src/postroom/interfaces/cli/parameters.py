@@ -54,6 +54,24 @@ class OptionGroup:
         )
 
 
+class OneOption:
+    """An option or argument of a command written by hand that is declared as one of an operation is."""
+
+    def __init__(self, parameter: inspect.Parameter) -> None:
+        from postroom.operations.operation import OperationArgument
+
+        self._argument = OperationArgument.of(parameter.name, parameter.annotation, parameter.default)
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        typed_as = self._argument.typed.typed_as
+        return [parameter_of(self._argument, is_argument=typed_as is not None and typed_as[0] != "-")]
+
+    def read(self, given: dict[str, Any], now: datetime) -> Any:
+        typed = given.pop(self._argument.name)
+        return None if typed is None else read_typed(self._argument, typed, now)
+
+
 def read_typed(argument: "OperationArgument", typed: Any, now: datetime) -> Any:
     """Read one of several choices, or a time, which people also write as a span back or ahead."""
     option = _option(argument)[0]

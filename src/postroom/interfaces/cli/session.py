@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 import typer
+from typer.models import ParameterInfo
 
 from postroom.core.errors import NothingHere
 from postroom.interfaces.cli.options import AsJson, DataDir, settings_for
@@ -22,7 +23,7 @@ from postroom.interfaces.cli.whole_help import WholeHelp
 
 if TYPE_CHECKING:
     from postroom.compose.application import PostroomApplication, Ready
-    from postroom.interfaces.cli.parameters import OptionGroup
+    from postroom.interfaces.cli.parameters import OneOption, OptionGroup
     from postroom.operations.caller import Caller
     from postroom.operations.installation.database import Database
     from postroom.operations.operation import Operation
@@ -132,7 +133,8 @@ class Session:
 class Commands(typer.Typer):
     """Commands, of which those that take a `session` first have the options of all commands.
 
-    A command that takes a dataclass has an option for each of its fields.
+    A command that takes a dataclass has an option for each of its fields; other parameters may be declared as those
+    of operations are.
     """
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Command], Command]:
@@ -182,15 +184,15 @@ def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     session, *own = inspect.signature(function).parameters.values()
     if session.annotation is not Session:
         return function
-    groups = {each.name: _group(each.annotation) for each in own if _is_group(each.annotation)}
+    declared = {each.name: found for each in own if (found := _declared(each)) is not None}
 
     def command(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False, **given: Any) -> None:
         session = Session(context, data_dir, as_json)
-        read = {name: group.read(given, session.clock()) for name, group in groups.items()}
+        read = {name: each.read(given, session.clock()) for name, each in declared.items()}
         function(session, **given, **read)
 
     context, *shared, _given = inspect.signature(command).parameters.values()
-    spread = [option for each in own for option in (groups[each.name].parameters if each.name in groups else [each])]
+    spread = [each for one in own for each in (declared[one.name].parameters if one.name in declared else [one])]
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (context, *spread, *shared)]
     functools.update_wrapper(command, function)
     command.__dict__["__signature__"] = inspect.Signature(parameters)
@@ -198,11 +200,12 @@ def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _is_group(hint: Any) -> bool:
-    return is_dataclass(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
+def _declared(parameter: inspect.Parameter) -> "OptionGroup | OneOption | None":
+    """The parameter as options that are declared like arguments of operations; None for one that Typer reads."""
+    hint = parameter.annotation
+    type_, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    if not is_dataclass(type_) and (not marks or any(isinstance(each, ParameterInfo) for each in marks)):
+        return None
+    from postroom.interfaces.cli.parameters import OneOption, OptionGroup
 
-
-def _group(hint: Any) -> "OptionGroup":
-    from postroom.interfaces.cli.parameters import OptionGroup
-
-    return OptionGroup(hint)
+    return OptionGroup(hint) if is_dataclass(type_) else OneOption(parameter)

@@ -1,9 +1,11 @@
-"""Find, pause and resume accounts, and sync their mailboxes."""
+"""Find, list, pause and resume accounts, and sync their mailboxes."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, NamedTuple
 from uuid import UUID
 
-from postroom.core.access import ANSWER_AGAIN, OPERATE, STEER
+from postroom.core.access import ANSWER_AGAIN, OPERATE, READ, STEER
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.account_repair import connect_command, reactivate_command, repair_in, resume_command
 from postroom.core.mail.accounts import normalised_address
@@ -12,11 +14,12 @@ from postroom.core.suggestions import did_you_mean
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import Argument, post
+from postroom.operations.operation import Argument, command, post
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.accounts.mailbox_jobs import ask_for_sync
 from postroom.store.engine.database import Database
+from postroom.store.mail.mail import ACTS_ON_ALL
 
 __all__ = [
     "AccountName",
@@ -24,6 +27,8 @@ __all__ = [
     "AccountView",
     "account_for",
     "account_of",
+    "account_row",
+    "acting_words",
     "check_in_use",
     "find_account",
     "list_accounts",
@@ -33,7 +38,8 @@ __all__ = [
 ]
 
 
-AccountName = Annotated[str, Argument("The address or the id of the account.")]
+AccountName = Annotated[str, Argument("The address or the id of the account.", typed_as="ID_OR_ADDRESS")]
+LINE = "{email}  {state}"
 
 
 class AccountSync(NamedTuple):
@@ -43,8 +49,50 @@ class AccountSync(NamedTuple):
     job_id: UUID
 
 
-async def list_accounts(database: Database) -> list[AccountView]:
-    """List all accounts, including removed ones."""
+def acting_words(acts_from: datetime | None) -> str:
+    """Whether an account acts, and since when."""
+    if acts_from is None:
+        return "not yet"
+    return "on all mail" if acts_from <= ACTS_ON_ALL else f"since {acts_from:%Y-%m-%d %H:%M} UTC"
+
+
+def account_row(account: AccountView) -> Mapping[str, object]:
+    """An account as commands show it: its consent or its servers are among its own fields."""
+    consent, servers = account.consent, account.servers
+    return {
+        "id": account.id,
+        "provider": account.provider,
+        "email": account.email,
+        "endpoint_identity": account.endpoint_identity,
+        "state": account.state,
+        "state_reason": account.state_reason,
+        "level": consent and consent.level,
+        "scopes": sorted(consent.scopes) if consent else [],
+        "granted_at": consent and consent.granted_at,
+        "refreshed_at": consent and consent.refreshed_at,
+        "dies_at": consent and consent.dies_at,
+        "imap_host": servers and servers.imap_host,
+        "smtp_host": servers and servers.smtp_host,
+        "labels_as": servers and servers.labels_as,
+        "acts": acting_words(account.acts_from),
+        "acts_from": account.acts_from,
+        "authserv_ids": servers.authserv_ids.split() if servers else [],
+        "created_at": account.created_at,
+        "updated_at": account.updated_at,
+    }
+
+
+@CONNECTORS.operation(
+    READ,
+    command(
+        "account list",
+        *("id", "provider", "email", "state", "acts", "level", "imap_host", "granted_at", "refreshed_at"),
+        "state_reason",
+        row=account_row,
+    ),
+)
+async def list_accounts(database: Database, /) -> list[AccountView]:
+    """List the accounts, also those that were removed: state, reason, and what you have consented to."""
     return await database.run(accounts.list_accounts())
 
 
@@ -90,25 +138,41 @@ async def account_for(database: Database, name: str | None) -> AccountView:
     raise BadInput("--account", f"{name[:200]!r} is no account", remedy)
 
 
-@CONNECTORS.operation(STEER, post("/connectors/sync", status=202))
+def _sync_row(sync: AccountSync) -> Mapping[str, object]:
+    return {"account": sync.account.email, "job_id": sync.job_id}
+
+
+@CONNECTORS.operation(
+    STEER,
+    post("/connectors/sync", status=202),
+    command("account sync {account}", row=_sync_row, line="{account}  will be checked by job {job_id}"),
+)
 async def sync_account(by: Caller, /, account: AccountName) -> AccountSync:
-    """Look for new mail and changed labels now. Safe to repeat."""
+    """Look for new mail and changed labels now. Both are also looked for continuously. Safe to repeat."""
     found = await find_account(by.database, account)
     check_in_use(found)
     looking = await by.run(ask_for_sync(found.id, by.signature, by.clock()))
     return AccountSync(found, looking.id)
 
 
-@CONNECTORS.operation(OPERATE, post("/connectors/pause"), signs=True)
+@CONNECTORS.operation(
+    OPERATE,
+    post("/connectors/pause"),
+    command("account pause {account}", row=account_row, line=LINE),
+    signs=True,
+)
 async def pause_account(by: Caller, /, account: AccountName) -> AccountView:
-    """Pause an account: nothing is read from it or changed in it. Safe to repeat."""
+    """Stop using an account for a while: its jobs wait and nothing is lost. When it answers, nothing more is sent to
+    the mailbox; what had left just before may still take effect. Safe to repeat."""
     found = await find_account(by.database, account)
     return await forbid_and_wait(by.database, accounts.pause_account(found.id, by.signature, by.clock()))
 
 
-@CONNECTORS.operation(ANSWER_AGAIN, post("/connectors/resume"))
+@CONNECTORS.operation(
+    ANSWER_AGAIN, post("/connectors/resume"), command("account resume {account}", row=account_row, line=LINE)
+)
 async def resume_account(by: Caller, /, account: AccountName) -> AccountView:
-    """Use an account again. Safe to repeat."""
+    """Use an account again: jobs that waited for it continue. Safe to repeat."""
     found = await find_account(by.database, account)
     if found.state == "removed":
         remedy = f"connect it again with `{connect_command(found.provider, found.email)}`"

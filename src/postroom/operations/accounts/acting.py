@@ -18,14 +18,13 @@ from postroom.operations.accounts.accounts import AccountName, AccountView, find
 from postroom.operations.caller import Caller
 from postroom.operations.mail.reclassify import MOST, decide_all_again
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import Argument, post
+from postroom.operations.operation import Argument, dialogue, post
 from postroom.store.accounts import accounts
 from postroom.store.actions.decisions import Undecided, WaitingMessage, waiting_to_act
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-from postroom.store.mail.mail import ACTS_ON_ALL
 
-__all__ = ["ActingAccount", "ActingPlan", "begin_acting", "in_words", "plan_acting"]
+__all__ = ["ActingAccount", "ActingPlan", "begin_acting", "plan_acting"]
 
 
 class ActingPlan(NamedTuple):
@@ -52,13 +51,6 @@ class ActingAccount:
     batch_id: UUID
 
 
-def in_words(acts_from: datetime | None) -> str:
-    """Whether an account acts, and since when."""
-    if acts_from is None:
-        return "not yet"
-    return "on all mail" if acts_from <= ACTS_ON_ALL else f"since {acts_from:%Y-%m-%d %H:%M} UTC"
-
-
 async def plan_acting(database: Database, name: str, since: datetime, clock: Clock = wall_clock) -> ActingPlan:
     """Tell what acting on the mail of this account since a time would mean. Nothing is changed."""
     account = await _find(database, name)
@@ -69,7 +61,7 @@ async def plan_acting(database: Database, name: str, since: datetime, clock: Clo
     return ActingPlan(account, since, len(found), dict(would.most_common()))
 
 
-@CONNECTORS.operation(ANSWER_AGAIN, post("/connectors/act"))
+@CONNECTORS.operation(ANSWER_AGAIN, post("/connectors/act"), dialogue("account act"))
 async def begin_acting(
     by: Caller,
     /,

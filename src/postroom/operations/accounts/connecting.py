@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, cast
 
 import httpx2
 
+from postroom.core.access import ADMINISTER
 from postroom.core.errors import BadInput, VaultError
 from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import normalised_address, same_mailbox
@@ -33,11 +34,13 @@ from postroom.mailboxes.gmail.scopes import (
     needs_more,
 )
 from postroom.mailboxes.providers import provider_named
-from postroom.operations.accounts.accounts import account_of, find_account
+from postroom.operations.accounts.accounts import LINE, AccountName, account_of, account_row, find_account
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.installation.vault import vault_of
+from postroom.operations.nouns import CONNECTORS
+from postroom.operations.operation import command
 from postroom.settings.reading import Settings
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView, Consent
@@ -157,13 +160,22 @@ class RemovedAccount:
     consent_ended: bool
 
 
-async def remove_account(by: Caller, settings: Settings, name: str) -> RemovedAccount:
-    """Remove the account with this id or address: wipe its secrets, keep its mail and history."""
-    account = await find_account(by.database, name)
+def _removed_row(removed: RemovedAccount) -> Mapping[str, object]:
+    return account_row(removed.account)
+
+
+def _end_by_hand(removed: RemovedAccount) -> Sequence[str]:
+    return () if removed.consent_ended else (provider_named(removed.account.provider).end_by_hand,)
+
+
+@CONNECTORS.operation(ADMINISTER, command("account remove {account}", row=_removed_row, line=LINE, notes=_end_by_hand))
+async def remove_account(by: Caller, settings: Settings, vault: Vault, /, account: AccountName) -> RemovedAccount:
+    """Remove an account: revoke its consent, wipe its secrets; its mail and history stay. Safe to repeat."""
+    found = await find_account(by.database, account)
     async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
-        end = partial(provider_named(account.provider).end_consent, settings, http)
-        ended = await remove(by, vault_of(settings), end, account)
-    return RemovedAccount(await by.run(accounts.load_account(account.id)), ended)
+        end = partial(provider_named(found.provider).end_consent, settings, http)
+        ended = await remove(by, vault, end, found)
+    return RemovedAccount(await by.run(accounts.load_account(found.id)), ended)
 
 
 async def remove(by: Caller, vault: Vault, end_consent: Callable[[str], Awaitable[bool]], account: AccountView) -> bool:

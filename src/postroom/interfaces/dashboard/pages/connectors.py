@@ -12,8 +12,8 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.tiers import tier_parts, tier_series
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
-from postroom.operations.accounts.accounts import pause_account, resume_account, sync_account
-from postroom.operations.accounts.acting import begin_acting, in_words
+from postroom.operations.accounts.accounts import acting_words, pause_account, resume_account, sync_account
+from postroom.operations.accounts.acting import begin_acting
 from postroom.operations.connectors.connector_cards import CHANNELS, list_connector_cards, load_connector
 from postroom.operations.connectors.not_ingested import retry_ingest
 from postroom.operations.overview.channels import changes_on
@@ -71,7 +71,7 @@ class ConnectorsPage(Page):
         acting = await begin_acting(form.by, _account(form), since)
         count = acting.messages
         again = f" {count:,} {'message is' if count == 1 else 'messages are'} decided again." if count else ""
-        return Done(f"Postroom acts on mail of {acting.account.email} {in_words(acting.acts_from)}.{again}")
+        return Done(f"Postroom acts on mail of {acting.account.email} {acting_words(acting.acts_from)}.{again}")
 
     async def _retry(self, form: Form) -> Done:
         retries = await retry_ingest(form.by, self._settings, _account(form), form.texts("message"))
