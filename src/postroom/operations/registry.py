@@ -46,8 +46,9 @@ MODULES = (
     "people.tokens",
     "rules.guidance",
     "rules.proposals",
-    "rules.rule_changes",
+    "rules.rules",
     "rules.rule_views",
+    "rules.rule_changes",
 )
 """The modules that declare operations. Commands import the one that they need, other interfaces all."""
 

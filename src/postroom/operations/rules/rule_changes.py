@@ -9,7 +9,7 @@ from postroom.core.rules.draft import read_draft
 from postroom.core.views import Done
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import Argument, delete, post, put
+from postroom.operations.operation import Argument, command, delete, dialogue, post, put
 from postroom.operations.rules import rules, shadow
 from postroom.operations.rules.rule_matches import RuleMatcher, RuleMatches
 from postroom.operations.rules.rule_views import RuleId, RuleLine, read_rule
@@ -22,7 +22,7 @@ Document = Annotated[Mapping[str, Any], Argument(DOCUMENT)]
 AllowMissing = Annotated[bool, Argument("Also if it has a condition on a label that no mailbox has.")]
 
 
-@RULES.operation(OPERATE, post("/rules", status=201, once=True))
+@RULES.operation(OPERATE, post("/rules", status=201, once=True), dialogue("rules add"))
 async def add_rule(by: Caller, /, rule: Document, allow_missing: AllowMissing = False) -> RuleLine:
     """Add a rule. Its name must be new. One that a token adds and that sends or deletes mail decides nothing until a
     person confirms it."""
@@ -37,7 +37,7 @@ async def check_rule(matcher: RuleMatcher, /, rule: Document) -> RuleMatches:
     return await matcher.find(read_draft(rule))
 
 
-@RULES.operation(OPERATE, put("/rules/{rule}"))
+@RULES.operation(OPERATE, put("/rules/{rule}"), dialogue("rules edit"))
 async def replace_rule(
     by: Caller,
     /,
@@ -52,21 +52,23 @@ async def replace_rule(
     return await _load(by, rule)
 
 
-@RULES.operation(OPERATE, delete("/rules/{rule}"))
+@RULES.operation(OPERATE, delete("/rules/{rule}"), command("rules remove {rule}"))
 async def delete_rule(by: Caller, /, rule: RuleId) -> Done:
-    """Remove a rule for good. Its past decisions stay, and its text is in the audit log."""
+    """Remove a rule for good. Its past decisions stay recorded under its name."""
     await rules.remove_rule(by, await _name(by, rule))
     return Done("The rule is removed.")
 
 
-@RULES.operation(OPERATE, post("/rules/{rule}/enable"))
+@RULES.operation(
+    OPERATE, post("/rules/{rule}/enable"), command("rules enable {rule}", outcome=("rule.name", "enabled"))
+)
 async def enable_rule(by: Caller, /, rule: RuleId) -> RuleLine:
-    """Switch a rule on. Safe to repeat."""
+    """Enable a rule. An invalid rule has to be fixed first. Safe to repeat."""
     await rules.switch_rule(by, await _name(by, rule), True)
     return await _load(by, rule)
 
 
-@RULES.operation(ANSWER_AGAIN, post("/rules/{rule}/confirm"))
+@RULES.operation(ANSWER_AGAIN, post("/rules/{rule}/confirm"), dialogue("rules confirm"))
 async def confirm_rule(
     by: Caller,
     /,
@@ -79,9 +81,14 @@ async def confirm_rule(
     return await _load(by, rule)
 
 
-@RULES.operation(OPERATE, post("/rules/{rule}/disable"), signs=True)
+@RULES.operation(
+    OPERATE,
+    post("/rules/{rule}/disable"),
+    command("rules disable {rule}", outcome=("rule.name", "disabled")),
+    signs=True,
+)
 async def disable_rule(by: Caller, /, rule: RuleId) -> RuleLine:
-    """Switch a rule off. Safe to repeat."""
+    """Disable a rule; it is kept. Safe to repeat."""
     await rules.switch_rule(by, await _name(by, rule), False)
     return await _load(by, rule)
 

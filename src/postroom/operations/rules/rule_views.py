@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.access import READ
@@ -16,8 +16,9 @@ from postroom.core.rules.rule import ScopeName
 from postroom.core.views import Page, Untrusted
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import Argument, Limit, Next, get
+from postroom.operations.operation import Argument, FoundBy, Limit, Next, command, get
 from postroom.operations.overview.channels import changes_on
+from postroom.operations.rules.rules import rule_named, rule_row
 from postroom.store.actions import decisions
 from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
@@ -45,7 +46,8 @@ __all__ = [
 DAYS = 7
 """The window of hits, in days."""
 MOST = 100
-RuleId = Annotated[UUID, Argument("The id of the rule.")]
+Name = Argument("The rule, as `postroom rules list` shows it.", typed_as="NAME")
+RuleId = Annotated[UUID, Argument("The id of the rule."), FoundBy(rule_named, Name)]
 NO_HITS: Mapping[datetime, int] = {}
 NO_TALLIES: Mapping[UUID, Tally] = {}
 
@@ -126,9 +128,24 @@ async def unconfirmed_lines(database: Database, now: datetime) -> list[Unconfirm
     return [UnconfirmedRule(each, write_documents([each.rule.draft], "yaml"), each.rule.content_hash) for each in lines]
 
 
-@RULES.operation(READ, get("/rules/{rule}"))
+def _for_programs(line: RuleLine) -> Mapping[str, Any]:
+    return rule_row(line.rule)
+
+
+def _for_people(line: RuleLine) -> Mapping[str, Any]:
+    return {name: value for name, value in rule_row(line.rule).items() if name not in ("conditions", "parameters")}
+
+
+def _text(line: RuleLine) -> str:
+    """The rule as it would stand in a file."""
+    return write_documents([line.rule.draft], "yaml")
+
+
+@RULES.operation(
+    READ, get("/rules/{rule}"), command("rules show {rule}", row=_for_programs, cells=_for_people, below=_text)
+)
 async def read_rule(database: Database, clock: Clock, /, rule: RuleId) -> RuleLine:
-    """One rule with its hits."""
+    """Show one rule: everything known about it, and the rule as it would stand in a file."""
     view, now = await database.run(rule_lists.rule_with_id(rule)), clock()
     hits = await database.run(rule_lists.rule_hits(now - timedelta(days=DAYS)))
     return (await _lines(database, [view], hits, now))[0]

@@ -1,15 +1,19 @@
 """The deterministic rules: add, edit, enable, disable and remove them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+from uuid import UUID
 
+from postroom.core.access import READ
 from postroom.core.actions.steps import steps_of
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft, read_draft, unknown_labels
 from postroom.core.rules.rule import read_scope
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import RULES
+from postroom.operations.operation import command, dialogue
 from postroom.operations.rules.scopes import scope_ref
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -26,9 +30,12 @@ __all__ = [
     "list_unconfirmed",
     "load_rule",
     "remove_rule",
+    "rule_named",
+    "rule_row",
     "switch_rule",
 ]
 
+COLUMNS = ("priority", "name", "scope", "scope_ref", "action", "mode", "enabled", "confirmed", "disabled_reason")
 ACTION_FIELDS = frozenset({"then", "parameters", "actions"})
 
 
@@ -43,13 +50,24 @@ class AddedRules:
     new_labels: Mapping[str, str]
 
 
-async def list_rules(database: Database) -> list[RuleView]:
-    """List every rule in the order in which they are tried."""
+def rule_row(view: RuleView) -> Mapping[str, Any]:
+    """The rule as commands show it; `confirmed` is false while it waits for a person."""
+    shown = {key: value for key, value in asdict(view).items() if key != "confirmed_hash"}
+    return {**shown, "confirmed": not view.awaits_confirmation}
+
+
+@RULES.operation(READ, command("rules list", *COLUMNS, row=rule_row))
+async def list_rules(database: Database, /) -> list[RuleView]:
+    """List the deterministic rules in the order in which they are tried: the first that matches decides."""
     return await database.run(store.list_rules())
 
 
 async def load_rule(database: Database, name: str) -> RuleView:
     return await database.run(store.load_rule(name))
+
+
+async def rule_named(database: Database, name: str) -> UUID:
+    return (await load_rule(database, name)).id
 
 
 async def add_rules(by: Caller, drafts: Iterable[RuleDraft], *, allow_missing: bool = False) -> AddedRules:
@@ -76,7 +94,6 @@ async def edit_rule(
 
     With a version, change it only if it is still that version.
     """
-    await prepare(by.database)
     view = await by.run(store.load_rule(name))
     draft = change if isinstance(change, RuleDraft) else _changed(view, change)
     [draft] = await with_resolved_scopes(by.database, [draft])
@@ -88,18 +105,17 @@ async def edit_rule(
 
 async def switch_rule(by: Caller, name: str, enabled: bool) -> RuleView:
     """Enable a valid rule, or disable one for the reason in the signature. Safe to repeat."""
-    await prepare(by.database)
     return await by.run(store.switch_rule(name, enabled, by.signature, by.clock()))
 
 
-async def list_unconfirmed(database: Database) -> list[RuleView]:
+@RULES.operation(READ, dialogue("rules confirm"))
+async def list_unconfirmed(database: Database, /) -> list[RuleView]:
     """List the rules that tokens wrote and that send or delete: they decide nothing until a person confirms them."""
     return await database.run(store.unconfirmed_rules())
 
 
 async def remove_rule(by: Caller, name: str) -> None:
     """Remove a rule for good. Its past decisions stay recorded under its name."""
-    await prepare(by.database)
     await by.run(store.remove_rule(name, by.signature, by.clock()))
 
 
