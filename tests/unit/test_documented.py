@@ -37,7 +37,7 @@ from support.api_reference import api_reference
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-BEGIN, END = "<!-- written by tests/unit/test_documented.py -->", "<!-- end of what is written -->"
+BEGIN, END = "<!-- written by tests/unit/test_documented.py -->", "<!-- end of the generated part -->"
 
 
 def settings_reference() -> str:
