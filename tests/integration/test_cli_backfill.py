@@ -215,7 +215,7 @@ def test_it_is_paused_resumed_and_canceled(shell: Shell) -> None:
         assert shell("backfill", name, NOBODY) == 1
         assert "there is no backfill" in shell.err
     assert shell("backfill", "list", "--status", "lost") == 2
-    assert "unknown" in shell.err
+    assert "there is no status 'lost'" in shell.err
 
 
 @transaction

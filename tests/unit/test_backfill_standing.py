@@ -8,9 +8,10 @@ import pytest
 
 from postroom.core.backfill.job import BackfillJob
 from postroom.core.backfill.standing import standing
-from postroom.interfaces.cli.backfill_output import ended_line, length, progress_line
+from postroom.interfaces.cli.backfill_output import ended_line, progress_line
 from postroom.interfaces.cli.backfill_watch import RecentSpeed
 from postroom.store.engine.ids import new_id
+from postroom.words.backfill import length
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

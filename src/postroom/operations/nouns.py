@@ -1,6 +1,6 @@
 """The nouns of the table of operations, in the order in which references list them."""
 
-from postroom.operations.operation import Noun
+from postroom.operations.operation import Noun, Operation, Run
 
 SESSION = Noun("The caller")
 OVERVIEW = Noun("Overview")
@@ -30,3 +30,8 @@ NOUNS = (
     AUDIT,
     SETTINGS,
 )
+
+
+def operation_of(run: Run) -> Operation:
+    """The operation that this function is."""
+    return next(each for noun in NOUNS for each in noun.operations if each.run is run)

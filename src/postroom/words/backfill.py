@@ -23,7 +23,7 @@ def cents(amount: int) -> str:
 def length(time: timedelta) -> str:
     """Format a length of time in the unit that suits it."""
     if time < HOUR:
-        return f"{max(1, round(time / timedelta(minutes=1)))} min"
+        return f"{max(1, round(time / timedelta(minutes=1)))} min" if time else "0 min"
     return f"{time / HOUR:.1f} h" if time < 2 * DAY else f"{time / DAY:.1f} days"
 
 

@@ -1,31 +1,22 @@
 """How `postroom backfill` shows estimates, jobs and their progress."""
 
-from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from postroom.core.backfill.estimate import cents
 from postroom.core.backfill.standing import Standing
+from postroom.interfaces.cli.output import show_json, show_one
+from postroom.operations.backfill.backfills import job_row
+from postroom.words.backfill import cents, dollars, length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from postroom.core.backfill.job import BackfillJob, FoundMail
+    from postroom.interfaces.cli.session import Session
     from postroom.operations.backfill.backfill_estimate import BackfillOutcome, MadeEstimate, RangeForm
+    from postroom.operations.backfill.backfill_progress import BackfillDetail
 
 BAR = 20
-
-
-def dollars(amount_cents: int) -> str:
-    return f"${amount_cents / 100:,.2f}"
-
-
-def length(time: timedelta) -> str:
-    """A length of time in the unit that suits it."""
-    hours = time / timedelta(hours=1)
-    if hours < 1:
-        return f"{max(1, round(hours * 60))} min" if time else "0 min"
-    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} days"
 
 
 def estimate_row(made: "MadeEstimate") -> dict[str, object]:
@@ -48,7 +39,7 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
     new, form = made.backfill, made.form
     naive, on_demand, cost = form["naive"], form["on_demand"], form["cost_cents"]
     found = ", ".join(f"{name} {count['about']:,}" for name, count in form["categories"].items())
-    cap = dollars(new.daily_cost_cap_cents)
+    cap = cents(new.daily_cost_cap_cents)
     at_rate, at_quota = (timedelta(hours=form[name]) for name in ("hours_at_rate", "hours_at_quota"))
     return {
         "mailbox": new.endpoint_identity,
@@ -59,9 +50,9 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
         "read_by_a_model": "none, since no model is set"
         if form["basis"]["input_price_micros"] is None
         else _spread(form["classified"]),
-        "cost": f"{dollars(cost['expected'])}, from {dollars(cost['low'])} to {dollars(cost['high'])}",
-        "instead_of": f"{dollars(naive['cost_cents'])} for everything ({form['saved_percent']} % saved), or "
-        f"{dollars(on_demand['cost_cents'])} for 200 searches ({on_demand['saved_percent']} % saved)",
+        "cost": f"{cents(cost['expected'])}, from {cents(cost['low'])} to {cents(cost['high'])}",
+        "instead_of": f"{cents(naive['cost_cents'])} for everything ({form['saved_percent']} % saved), or "
+        f"{cents(on_demand['cost_cents'])} for 200 searches ({on_demand['saved_percent']} % saved)",
         "time": f"{length(at_rate)} at {new.rate_limit_per_hour:,} messages an hour"
         + (f"; the quota alone would allow it in {length(at_quota)}" if at_quota else ""),
         "days": f"{form['days']:,}"
@@ -70,51 +61,35 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
     }
 
 
-def job_row(job: "BackfillJob", outcome: "BackfillOutcome | None" = None) -> dict[str, Any]:
-    """A job as JSON; with an outcome, beside its estimate."""
-    row = asdict(job) | {"expected_micros": job.expected_micros}
-    row.pop("lease_token")
-    if outcome is not None:
-        row["estimated"] = _compared(outcome)
-    return row
+def show_backfill(session: "Session", found: "BackfillDetail") -> None:
+    if session.as_json:
+        mail = [each._asdict() for each in found.found]
+        show_json({**job_row(found.line.job), "estimated": _compared(found.outcome), "found": mail})
+    else:
+        show_one(_lines(found))
 
 
-def list_row(job: "BackfillJob") -> dict[str, object]:
-    return {
-        **job_row(job),
-        "categories": ", ".join(job.target_categories),
-        "from": str(job.date_from),
-        "to": str(job.date_to),
-        "processed": f"{job.rows_processed:,}",
-        "skipped": f"{job.rows_skipped:,}",
-        "spent": dollars(cents(job.spent_micros)),
-        "expected": dollars(cents(job.expected_micros)),
-        "mailbox": job.endpoint_identity,
-    }
-
-
-def job_lines(
-    job: "BackfillJob", outcome: "BackfillOutcome", now_standing: Standing, mail: "Sequence[FoundMail]" = ()
-) -> dict[str, object]:
+def _lines(found: "BackfillDetail") -> dict[str, object]:
     """A job as a person reads it."""
+    job, outcome = found.line.job, found.outcome
     mode = ["background" if job.mode == "background" else "batch"]
     mode += ["continues by itself after a capped day"] if job.resume_daily else []
     mode += ["decisions are carried out" if job.acts else "decisions are only recorded"]
-    found = ", ".join(f"{name} {count:,}" for name, count in job.categories.items())
+    categories = ", ".join(f"{name} {count:,}" for name, count in job.categories.items())
     row: dict[str, object] = {
         "id": job.id,
         "status": job.status,
         "mailbox": job.endpoint_identity,
         "what": f"{', '.join(job.target_categories)}, from {job.date_from} to {job.date_to}",
         "mode": "; ".join(mode),
-        "limits": f"{job.rate_limit_per_hour:,} messages an hour, {dollars(job.daily_cost_cap_cents)} a day",
-        "progress": progress_line(job, now_standing, bar=False),
-        "ingested": f"{job.rows_processed:,}" + (f" ({found})" if found else ""),
-        "found": "; ".join(_found_lines(mail)) or None,
+        "limits": f"{job.rate_limit_per_hour:,} messages an hour, {cents(job.daily_cost_cap_cents)} a day",
+        "progress": progress_line(job, found.line.standing, bar=False),
+        "ingested": f"{job.rows_processed:,}" + (f" ({categories})" if categories else ""),
+        "found": "; ".join(_found_lines(found.found)) or None,
         "skipped": f"{job.rows_skipped:,}, of which {job.rows_failed:,} failed",
         "waiting_for_a_decision": job.messages_waiting,
-        "spent": f"{dollars(cents(job.spent_micros))}, today {dollars(cents(job.spent_today_micros))}",
-        "expected": f"{dollars(cents(job.expected_micros))} more for the messages that wait",
+        "spent": f"{dollars(job.spent_micros)}, today {dollars(job.spent_today_micros)}",
+        "expected": f"{dollars(job.expected_micros)} more for the messages that wait",
         "error": job.error,
         "created": job.created_at,
         "started": job.started_at,
@@ -123,8 +98,8 @@ def job_lines(
     if (compared := _compared(outcome)) is not None:
         row["estimated"] = (
             f"{compared['ingested']:,} ingested (now {outcome.rows_processed:,}), {compared['classified']:,} read by a "
-            f"model (now {outcome.read_by_model:,}), {dollars(cents(compared['cost_micros']))} "
-            f"(now {dollars(cents(outcome.spent_micros))})"
+            f"model (now {outcome.read_by_model:,}), {dollars(compared['cost_micros'])} "
+            f"(now {dollars(outcome.spent_micros)})"
         )
     return row
 
@@ -142,9 +117,9 @@ def progress_line(job: "BackfillJob", at: Standing, *, bar: bool = True) -> str:
     parts = [f"[{'#' * filled}{'-' * (BAR - filled)}] {at.percent} %" if bar else f"{at.percent} %"]
     parts.append(f"{at.read:,} read" if at.expected is None else f"{at.read:,} of about {at.expected:,} read")
     parts.append(f"{at.per_hour:,.0f} an hour")
-    today = f"today {dollars(cents(job.spent_today_micros))} of {dollars(job.daily_cost_cap_cents)}"
-    expected = f", {dollars(cents(job.expected_micros))} expected" if job.expected_micros else ""
-    parts.append(f"{dollars(cents(job.spent_micros))} spent{expected}, {today}")
+    today = f"today {dollars(job.spent_today_micros)} of {cents(job.daily_cost_cap_cents)}"
+    expected = f", {dollars(job.expected_micros)} expected" if job.expected_micros else ""
+    parts.append(f"{dollars(job.spent_micros)} spent{expected}, {today}")
     if at.left:
         parts.append(f"about {length(at.left)} left")
     return "  ".join([*parts, job.status])
@@ -156,11 +131,11 @@ def ended_line(job: "BackfillJob") -> str:
     match job.status:
         case "completed":
             waiting = f"; {job.messages_waiting:,} messages wait for a decision" if job.messages_waiting else ""
-            return f"Completed: {job.rows_processed:,} ingested for {dollars(cents(job.spent_micros))}{waiting}."
+            return f"Completed: {job.rows_processed:,} ingested for {dollars(job.spent_micros)}{waiting}."
         case "cancelled":
             return f"Cancelled: {job.rows_processed:,} messages were ingested, and stay."
         case "cost_capped":
-            return f"The cap of {dollars(job.daily_cost_cap_cents)} a day is reached; tomorrow, {resume}."
+            return f"The cap of {cents(job.daily_cost_cap_cents)} a day is reached; tomorrow, {resume}."
         case "error":
             from postroom.telemetry.logs import one_line
 

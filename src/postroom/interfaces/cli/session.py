@@ -88,6 +88,12 @@ class Session:
 
         return self.act(asked)
 
+    def ask(self, function: Callable[..., Coroutine[Any, Any, T]], **arguments: Any) -> T:
+        """Run the operation that this function is, in a command written by hand, and return its answer."""
+        from postroom.operations.nouns import operation_of
+
+        return self.run(operation_of(function), arguments)
+
     def because(self, reason: str | None) -> "Session":
         """The same session, which gives this reason for what it changes."""
         session = copy.copy(self)

@@ -95,10 +95,19 @@ class BackfillReader:
             found += await self._backfills.list_jobs(MOST_OPEN, status=status)
         return await self._lines(found)
 
-    async def history(self, before: str | None, most: int) -> Page[BackfillLine]:
-        """All jobs, newest first. Raises BadInput for a `before` that is no cursor."""
+    async def history(
+        self,
+        before: str | None,
+        most: int,
+        *,
+        endpoint_identity: str | None = None,
+        status: BackfillStatus | None = None,
+    ) -> Page[BackfillLine]:
+        """Jobs, newest first. Raises BadInput for a `before` that is no cursor."""
         last = None if before is None else read_cursor(before)
-        jobs = await self._backfills.list_jobs(most + 1, before=last)
+        jobs = await self._backfills.list_jobs(
+            most + 1, endpoint_identity=endpoint_identity, status=status, before=last
+        )
         shown = jobs[:most]
         more = str(cursors.Cursor(shown[-1].created_at, shown[-1].id)) if len(jobs) > most else None
         return Page(await self._lines(shown), more)

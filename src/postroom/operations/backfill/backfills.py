@@ -1,26 +1,33 @@
 """Backfills, as callers ask for them: estimate one, agree to its cost, follow it, pause, resume and cancel it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from postroom.core.access import READ, STEER
 from postroom.core.backfill.job import HIGHEST_CAP, HIGHEST_RATE, BackfillJob, BackfillMode, NewBackfill
+from postroom.core.lifecycle import BackfillStatus
 from postroom.core.views import Page
+from postroom.operations.accounts.accounts import account_for
 from postroom.operations.backfill.backfill import Backfills, CreatedBackfill
-from postroom.operations.backfill.backfill_estimate import BackfillEstimates, StoredEstimate
+from postroom.operations.backfill.backfill_estimate import BackfillEstimates, MadeEstimate, StoredEstimate
 from postroom.operations.backfill.backfill_progress import BackfillDetail, BackfillLine, BackfillReader
 from postroom.operations.backfill.estimate_runs import Agreement, EstimateRun, EstimateRuns, create_agreed
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import BACKFILL
-from postroom.operations.operation import Argument, Limit, Next, get, post
+from postroom.operations.operation import Argument, Limit, Next, command, dialogue, get, post
+from postroom.settings.reading import Settings
+from postroom.store.engine.database import Database
+from postroom.words.backfill import dollars
 
 MOST_CATEGORIES = 50
 HIGHEST_COST = 2**53
-JobId = Annotated[UUID, Argument("The id of the backfill.")]
+JobId = Annotated[UUID, Argument("The id of the backfill.", typed_as="ID")]
 RunId = Annotated[UUID, Argument("The id of the run.")]
+STATUS = ("id", "{0.status}")
+LISTED = ("id", "status", "categories", "from", "to", "processed", "skipped", "spent", "expected", "mailbox")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +53,49 @@ class CanceledRun:
     canceled: bool
 
 
-@BACKFILL.operation(READ, get("/backfill"))
-async def list_backfills(reader: BackfillReader, /, limit: Limit = 50, next: Next = None) -> Page[BackfillLine]:
-    """List all backfills, the newest first."""
-    return await reader.history(next, limit)
+def job_row(job: BackfillJob) -> dict[str, Any]:
+    """A job for programs that run commands."""
+    row = asdict(job) | {"expected_micros": job.expected_micros}
+    del row["lease_token"]
+    return row
 
 
-@BACKFILL.operation(STEER, post("/backfill", status=201, once=True))
+def _row(line: BackfillLine) -> Mapping[str, object]:
+    return job_row(line.job)
+
+
+def _cells(line: BackfillLine) -> Mapping[str, object]:
+    job = line.job
+    return {
+        "id": job.id,
+        "status": job.status,
+        "categories": job.target_categories,
+        "from": job.date_from,
+        "to": job.date_to,
+        "processed": f"{job.rows_processed:,}",
+        "skipped": f"{job.rows_skipped:,}",
+        "spent": dollars(job.spent_micros),
+        "expected": dollars(job.expected_micros),
+        "mailbox": job.endpoint_identity,
+    }
+
+
+@BACKFILL.operation(READ, get("/backfill"), command("backfill list", *LISTED, row=_row, cells=_cells))
+async def list_backfills(
+    database: Database,
+    reader: BackfillReader,
+    /,
+    account: Annotated[str | None, Argument("Only those of this mailbox.", typed_as="--account ADDRESS")] = None,
+    status: Annotated[BackfillStatus | None, Argument("Only those in this state.")] = None,
+    limit: Limit = 50,
+    next: Next = None,
+) -> Page[BackfillLine]:
+    """List backfills, the newest first."""
+    identity = None if account is None else (await account_for(database, account)).endpoint_identity
+    return await reader.history(next, limit, endpoint_identity=identity, status=status)
+
+
+@BACKFILL.operation(STEER, post("/backfill", status=201, once=True), dialogue("backfill create"))
 async def create_backfill(
     by: Caller,
     backfills: Backfills,
@@ -104,6 +147,33 @@ async def begin_estimate(
     return EstimateRunView.of(await runs.start(wanted, by.signature))
 
 
+@BACKFILL.operation(STEER, dialogue("backfill estimate"))
+async def make_estimate(
+    by: Caller,
+    estimates: BackfillEstimates,
+    settings: Settings,
+    /,
+    account: str | None,
+    categories: Sequence[str],
+    date_from: date,
+    date_to: date,
+    rate_limit_per_hour: int | None = None,
+    daily_cost_cap_cents: int | None = None,
+) -> MadeEstimate:
+    """Wait for an estimate, at the rate and with the cap of the settings unless others are given."""
+    mailbox, usual = await account_for(by.database, account), settings.backfill
+    wanted = NewBackfill(
+        connector_type=mailbox.provider,
+        endpoint_identity=mailbox.endpoint_identity,
+        target_categories=tuple(categories),
+        date_from=date_from,
+        date_to=date_to,
+        rate_limit_per_hour=usual.rate_limit_per_hour if rate_limit_per_hour is None else rate_limit_per_hour,
+        daily_cost_cap_cents=usual.daily_cost_cap_cents if daily_cost_cap_cents is None else daily_cost_cap_cents,
+    )
+    return await estimates.estimate(wanted, by.signature)
+
+
 @BACKFILL.operation(READ, get("/backfill/estimates/runs/{run}"))
 async def load_estimate_run(runs: EstimateRuns, /, run: RunId) -> EstimateRunView:
     """Load an estimate in progress, or one that has ended."""
@@ -124,25 +194,26 @@ async def load_estimate(
     return await estimates.load(estimate)
 
 
-@BACKFILL.operation(READ, get("/backfill/{job}"))
+@BACKFILL.operation(READ, get("/backfill/{job}"), command("backfill show {job}"))
 async def load_backfill(reader: BackfillReader, /, job: JobId) -> BackfillDetail:
-    """Load one backfill: its outcome, its days, its failures, and who did what to it."""
+    """Show one backfill: its progress and cost beside the estimate, its days, its failures, what it found, and who did
+    what to it."""
     return await reader.detail(job)
 
 
-@BACKFILL.operation(STEER, post("/backfill/{job}/pause"), signs=True)
+@BACKFILL.operation(STEER, post("/backfill/{job}/pause"), command("backfill pause {job}", outcome=STATUS), signs=True)
 async def pause_backfill(by: Caller, backfills: Backfills, /, job: JobId) -> BackfillJob:
-    """Pause a backfill: its connector stops within half a minute. Safe to repeat."""
+    """Pause a backfill: its connector stops within half a minute, and decisions about its mail wait. Safe to repeat."""
     return await backfills.pause(job, by.signature)
 
 
-@BACKFILL.operation(STEER, post("/backfill/{job}/resume"), signs=True)
+@BACKFILL.operation(STEER, post("/backfill/{job}/resume"), command("backfill resume {job}", outcome=STATUS), signs=True)
 async def resume_backfill(by: Caller, backfills: Backfills, /, job: JobId) -> BackfillJob:
-    """Let a backfill go on where it stopped. Safe to repeat."""
+    """Continue a backfill that was paused, reached its cap or failed, where it stopped. Safe to repeat."""
     return await backfills.resume(job, by.signature)
 
 
-@BACKFILL.operation(STEER, post("/backfill/{job}/cancel"), signs=True)
+@BACKFILL.operation(STEER, post("/backfill/{job}/cancel"), command("backfill cancel {job}", outcome=STATUS), signs=True)
 async def cancel_backfill(by: Caller, backfills: Backfills, /, job: JobId) -> BackfillJob:
-    """Cancel a backfill for good. What it brought in stays. Safe to repeat."""
+    """Cancel a backfill for good. What it brought in stays; no model is asked about the rest of it. Safe to repeat."""
     return await backfills.cancel(job, by.signature)
