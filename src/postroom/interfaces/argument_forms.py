@@ -1,11 +1,11 @@
 """The forms in which programs and pages send the arguments of operations, made from their declarations."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -22,7 +22,7 @@ from postroom.core.errors import BadInput
 from postroom.core.strict import MOST_KEYS, shown_name
 from postroom.core.suggestions import did_you_mean
 from postroom.interfaces.cursors import LONGEST, opened, opened_number
-from postroom.operations.operation import LONGEST_TEXT, REQUIRED, Argument, Operation, OperationArgument
+from postroom.operations.operation import LONGEST_TEXT, REQUIRED, Argument, Operation, OperationArgument, arguments_of
 
 LONGEST_REASON = 500
 # Text that both databases can store. The pattern also refuses invalid text, such as half a surrogate pair.
@@ -87,12 +87,14 @@ def _described(form: type[Arguments], path: str) -> str:
 
 
 def _definition(argument: OperationArgument) -> tuple[Any, Any]:
-    default = ... if argument.default is REQUIRED else argument.default
+    default: dict[str, Any] = {"default": ... if argument.default is REQUIRED else argument.default}
+    if argument.default_factory is not None:
+        default = {"default_factory": argument.default_factory}
     described, type_ = argument.argument, argument.type
     if argument.page is not None:
         described, type_ = Argument(described.description, 0, LONGEST), str | None
     alias, description = described.sent_as, described.description or None
-    return _type(type_), Field(default, alias=alias, description=description, **_bounds(type_, described))
+    return _type(type_), Field(alias=alias, description=description, **default, **_bounds(type_, described))
 
 
 def _bounds(type_: Any, argument: Argument) -> dict[str, Any]:
@@ -129,7 +131,8 @@ def _type(hint: Any) -> Any:
     if origin in (list, tuple, Sequence, Iterable):
         return list[_type(arguments[0])]
     if origin in (dict, Mapping):
-        return dict[arguments[0], _type(arguments[1])]
+        key = arguments[0] if arguments[0] is str else _type(arguments[0])
+        return dict[key, _type(arguments[1])]
     if origin is not Literal and (is_dataclass(hint) or hasattr(hint, "_fields")):
         return _object(hint)
     return hint
@@ -138,12 +141,7 @@ def _type(hint: Any) -> Any:
 @cache
 def _object(made: Any) -> Any:
     """An object among the arguments: read as strictly as they are, then made."""
-    hints = get_type_hints(made, include_extras=True)
-    if hasattr(made, "_fields"):
-        names, defaults = made._fields, made._field_defaults
-    else:
-        names = [each.name for each in fields(made)]
-        defaults = {each.name: each.default for each in fields(made) if each.default is not MISSING}
-    arguments = tuple(OperationArgument.of(name, hints[name], defaults.get(name, REQUIRED)) for name in names)
+    arguments = arguments_of(made)
     form = form_of_arguments(made.__name__, arguments)
+    names = [each.name for each in arguments]
     return Annotated[form, AfterValidator(lambda read: made(**{name: getattr(read, name) for name in names}))]

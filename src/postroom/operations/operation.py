@@ -10,7 +10,7 @@ arguments, which `Argument` describes and bounds. The return type is a view, the
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from inspect import Parameter, getdoc, signature
 from operator import attrgetter
@@ -71,7 +71,15 @@ class FoundBy:
     typed: Argument
 
 
-_MARKS = (Argument, NextPage, FoundBy)
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Marks a parameter whose fields are arguments of their own; the function gets them together, as one object.
+
+    async def submit_mail(by: Caller, /, mail: Annotated[SubmittedMail, Spread()]) -> AcceptedMail:
+    """
+
+
+_MARKS = (Argument, NextPage, FoundBy, Spread)
 LIMIT = Argument(f"How many at most, 1 to {MOST_LISTED}.", 1, MOST_LISTED)
 Limit = Annotated[int, LIMIT]
 Next = Annotated[str | None, NextPage(), Argument("`next` of the page before; else the first page.")]
@@ -90,6 +98,8 @@ class OperationArgument:
     argument: Argument
     page: NextPage | None
     found_by: FoundBy | None = None
+    default_factory: Callable[[], Any] | None = None
+    """Makes the default of a field, which programs then see nowhere."""
 
     @property
     def typed(self) -> Argument:
@@ -223,6 +233,14 @@ class Operation:
         """The types of the parts of the product that it needs."""
         return tuple(each[1] for each in _parameters(self.run) if not isinstance(each, OperationArgument))
 
+    def keywords(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """These values of its arguments, as its function takes them."""
+        given = {each.name: values[each.name] for each in self.arguments if each.name in values}
+        for name, made in _spread(self.run):
+            own = {each.name: given.pop(each.name) for each in arguments_of(made) if each.name in given}
+            given[name] = made(**own)
+        return given
+
     @property
     def tokens(self) -> frozenset[Role]:
         """The roles of tokens that have it as a tool."""
@@ -309,13 +327,38 @@ def _hints(run: Run) -> dict[str, Any]:
 
 @cache
 def _parameters(run: Run) -> tuple["OperationArgument | tuple[str, Any]", ...]:
-    hints = _hints(run)
-    return tuple(
-        (name, hints[name])
-        if each.kind is Parameter.POSITIONAL_ONLY
-        else OperationArgument.of(name, hints[name], each.default)
-        for name, each in signature(run).parameters.items()
-    )
+    hints, spread = _hints(run), dict(_spread(run))
+    found: list[OperationArgument | tuple[str, Any]] = []
+    for name, each in signature(run).parameters.items():
+        if each.kind is Parameter.POSITIONAL_ONLY:
+            found.append((name, hints[name]))
+        elif name in spread:
+            found += arguments_of(spread[name])
+        else:
+            found.append(OperationArgument.of(name, hints[name], each.default))
+    return tuple(found)
+
+
+@cache
+def _spread(run: Run) -> tuple[tuple[str, Any], ...]:
+    """The parameters whose fields are arguments of their own, each with its class."""
+    hints = {name: get_args(hint) for name, hint in _hints(run).items() if get_origin(hint) is Annotated}
+    return tuple((name, type_) for name, (type_, *marks) in hints.items() if Spread() in marks)
+
+
+@cache
+def arguments_of(made: Any) -> tuple[OperationArgument, ...]:
+    """The fields of a dataclass or a named tuple, as arguments."""
+    hints = get_type_hints(made, include_extras=True)
+    if hasattr(made, "_fields"):
+        defaults = made._field_defaults
+        return tuple(OperationArgument.of(name, hints[name], defaults.get(name, REQUIRED)) for name in made._fields)
+    return tuple(_argument_of(each, hints[each.name]) for each in fields(made))
+
+
+def _argument_of(field: Field[Any], hint: Any) -> OperationArgument:
+    argument = OperationArgument.of(field.name, hint, REQUIRED if field.default is MISSING else field.default)
+    return argument if field.default_factory is MISSING else replace(argument, default_factory=field.default_factory)
 
 
 def _type_and_marks(hint: Any) -> tuple[Any, list[Any]]:

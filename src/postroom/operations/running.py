@@ -17,8 +17,7 @@ async def run_operation(operation: Operation, parts: Parts, by: Caller, argument
     if operation.signs and (reason := arguments.get("reason")):
         by = by.because(reason)
     given = [by if type_ is Caller else parts.get(type_) for type_ in operation.parts]
-    own = {each.name for each in operation.arguments}
-    return await operation.run(*given, **{name: value for name, value in arguments.items() if name in own})
+    return await operation.run(*given, **operation.keywords(arguments))
 
 
 async def find_named(operation: Operation, database: Database, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

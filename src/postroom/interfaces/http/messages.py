@@ -12,24 +12,21 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from postroom.core.errors import AccessRefused, BadInput
-from postroom.interfaces.argument_forms import read_arguments
+from postroom.core.roles import Principal
 from postroom.interfaces.http.access import require_role
+from postroom.interfaces.http.answers import json_of
 from postroom.interfaces.http.door import Door, RawHeaders, values_of
 from postroom.interfaces.http.json_http import MIB, json_body, send_answer
-from postroom.interfaces.http.mcp.outbound import (
-    MailArguments,
-    SubmitArguments,
-    outbound_cancel,
-    outbound_status,
-    outbound_submit,
-    submit,
-)
-from postroom.interfaces.http.mcp.tool import Call, Tool
+from postroom.interfaces.http.mcp.operation import McpTool
+from postroom.interfaces.http.mcp.registry import MADE_TOOLS
 from postroom.interfaces.http.mcp.untrusted import cleaned
 from postroom.interfaces.http.services import Services
+from postroom.operations.outbound.submissions import AcceptedMail, SubmittedMail, submit
+from postroom.outbound.submission.submissions import Submissions
 
 MESSAGES = "/v1/messages"
 LARGEST_BODY = 15 * MIB
+SUBMIT, STATUS, CANCEL = (MADE_TOOLS[f"outbound.{verb}"] for verb in ("submit", "status", "cancel"))
 
 
 class MessagesEndpoint:
@@ -40,40 +37,40 @@ class MessagesEndpoint:
         self._door = door
 
     async def submit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._answer(scope, receive, send, outbound_submit, 202)
+        await self._answer(scope, receive, send, SUBMIT, 202)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        tool = outbound_cancel if scope["method"] == "DELETE" else outbound_status
-        await self._answer(scope, receive, send, tool, 200)
+        await self._answer(scope, receive, send, CANCEL if scope["method"] == "DELETE" else STATUS, 200)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, tool: Tool, status: int) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, tool: McpTool, status: int) -> None:
         await send_answer(send, self._admit_and_run(tool, scope, receive), "messages.failed", status)
 
-    async def _admit_and_run(self, tool: Tool, scope: Scope, receive: Receive) -> object:
-        methods = ("POST",) if tool is outbound_submit else ("GET", "DELETE")
+    async def _admit_and_run(self, tool: McpTool, scope: Scope, receive: Receive) -> object:
+        methods = ("POST",) if tool is SUBMIT else ("GET", "DELETE")
         principal = await self._door.admit(scope, *methods)
-        return cleaned(await self._run(Call(self._services, principal), tool, scope, receive))
+        return cleaned(await self._run(principal, tool, scope, receive))
 
-    async def _run(self, call: Call, tool: Tool, scope: Scope, receive: Receive) -> Mapping[str, Any]:
+    async def _run(self, principal: Principal, tool: McpTool, scope: Scope, receive: Receive) -> Mapping[str, Any]:
+        by, parts = self._services.caller(principal), self._services.parts
         try:
-            require_role(call.principal, tool)
-            if tool is not outbound_submit:
-                return await tool.run(call, MailArguments(id=_id(scope)))
-            given = await json_body(scope["headers"], receive, LARGEST_BODY)
-            return await submit(call, _arguments(given, scope["headers"]), "http")
+            require_role(principal, tool)
+            if tool is not SUBMIT:
+                return await tool.run(parts, by, {"id": _id(scope)})
+            mail = _mail(await json_body(scope["headers"], receive, LARGEST_BODY), scope["headers"])
+            return json_of(AcceptedMail, await submit(by, parts.get(Submissions), mail, "http"))
         except AccessRefused as refused:
-            await self._services.parts.refusals.note(call.principal, tool.name, refused)
+            await parts.refusals.note(principal, tool.name, refused)
             raise
 
 
-def _arguments(given: Any, headers: RawHeaders) -> SubmitArguments:
+def _mail(given: Any, headers: RawHeaders) -> SubmittedMail:
     if not isinstance(given, dict):
         raise BadInput("body", "is not an object", "send one mail as a JSON object")
     keys = values_of(headers, b"idempotency-key")
     if len(keys) > 1:
         raise BadInput("idempotency-key", "is given twice", "send one")
     body: dict[str, Any] = {**given, **({"idempotency_key": keys[0]} if keys else {})}
-    return read_arguments("POST /v1/messages", SubmitArguments, body)
+    return SubmittedMail(**SUBMIT.values(body, "POST /v1/messages"))
 
 
 def _id(scope: Scope) -> UUID:

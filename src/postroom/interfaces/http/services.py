@@ -3,14 +3,16 @@
 from dataclasses import dataclass, field
 
 from postroom.core.queue.queues import Queues
+from postroom.core.roles import Principal
 from postroom.core.tally import Tally
 from postroom.intake.buffer import Buffer
 from postroom.intake.intake import Intake
 from postroom.interfaces.http.searches import SearchLimiter
 from postroom.interfaces.http.token_check import TokenCheck
 from postroom.mailboxes.providers import AccountTokens
-from postroom.operations.caller import AuditThrottle
+from postroom.operations.caller import AuditThrottle, Caller, Ends
 from postroom.operations.parts import Parts
+from postroom.operations.people.audit import signature
 from postroom.outbound.submission.submissions import Submissions
 from postroom.settings.reading import Settings
 from postroom.store.engine.clock import Clock
@@ -41,3 +43,8 @@ class Services:
         others = (self.queues, self.intake, self.buffer, self.tally, self.searches, self.credentials, self.agents)
         parts = Parts(self.settings, self.database, self.clock, *others, self.submissions)
         object.__setattr__(self, "parts", parts)
+
+    def caller(self, principal: Principal, ends: Ends = ()) -> Caller:
+        """The holder of a token, as operations know it."""
+        signed = signature(principal.actor, principal.role)
+        return Caller(self.database, signed, self.clock, principal, self.looks, ends)

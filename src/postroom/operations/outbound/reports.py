@@ -1,16 +1,38 @@
 """Reports about mail that was sent: delivery reports (RFC 3464) and complaints (RFC 5965), as whole messages."""
 
 import asyncio
-from typing import assert_never
+import base64
+import binascii
+from typing import Annotated, assert_never
 
+import structlog
+
+from postroom.core.access import CONNECTORS
+from postroom.core.bounds import own_identity
 from postroom.core.errors import BadInput
+from postroom.core.metrics import OUTBOUND_REPORT
 from postroom.core.outbound.report_origins import ReportOrigin, origin_of
-from postroom.core.outbound.reports import DeliveryReport, FeedbackReport, ReportedRecipient, read_report
+from postroom.core.outbound.reports import (
+    LARGEST_REPORT,
+    DeliveryReport,
+    FeedbackReport,
+    ReportedRecipient,
+    read_report,
+)
 from postroom.core.outbound.strikes import USUAL_STRIKES, StrikeRule, is_strike
-from postroom.store.accounts.accounts import AccountView
+from postroom.core.tally import Tally
+from postroom.operations.caller import Caller
+from postroom.operations.nouns import OUTBOUND
+from postroom.operations.operation import ADDS_ONCE, Argument, tool
+from postroom.store.accounts.accounts import AccountView, account_at
 from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.outbound.outbound_reports import Bounce, ReportEffect, record_bounces, record_complaint
+
+log = structlog.get_logger()
+
+LONGEST_RAW = 4 * ((LARGEST_REPORT + 2) // 3)
+RAW = "The message as the mailbox has it, with all headers, in base64; of a longer one its first MiB."
 
 
 async def take_report(
@@ -22,6 +44,28 @@ async def take_report(
     """
     effect = await database.run(_recording(_read(raw), clock, None, rule))
     return effect.recorded
+
+
+@OUTBOUND.operation(CONNECTORS, tool("outbound.report", "Pass on a report about sent mail", ADDS_ONCE))
+async def pass_on_report(
+    by: Caller, rule: StrikeRule, tally: Tally, /, raw: Annotated[str, Argument(RAW, most=LONGEST_RAW)]
+) -> ReportEffect:
+    """Passes on a delivery report or a complaint that came to this connector's mailbox. It counts for mail that left
+    through the mailbox, or by SMTP with its address as envelope sender, and only if the mailbox's provider has proven
+    that it comes from a server that had the mail. Anything else changes nothing. Passing on the same again is safe.
+    """
+    identity = own_identity(by.program)
+    try:
+        message = base64.b64decode(raw, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadInput("raw", "is not base64", "encode the bytes of the message as base64") from None
+    account, effect = await by.run(account_at(identity)), ReportEffect()
+    if account is not None:
+        effect = await take_found_report(by.database, message, account, by.clock, rule)
+    outcome = "recorded" if effect.recorded else "doubted" if effect.doubted else "ignored"
+    tally.count(OUTBOUND_REPORT, outcome)
+    log.info("outbound.report", outcome=outcome, recorded=effect.recorded, doubted=effect.doubted)
+    return effect
 
 
 async def take_found_report(

@@ -45,7 +45,7 @@ class Bounce(NamedTuple):
 
 
 class ReportEffect(NamedTuple):
-    """How many recipients a report has changed, and about how many it was not believed."""
+    """How many recipients it has changed, and about how many it was not believed."""
 
     recorded: int = 0
     doubted: int = 0

@@ -27,8 +27,7 @@ from postroom.interfaces.http.mcp.schemas import input_schema, output_schema
 from postroom.interfaces.http.mcp.tool import Call, Tool
 from postroom.interfaces.http.mcp.untrusted import cleaned
 from postroom.interfaces.http.services import Services
-from postroom.operations.caller import Caller, Ends
-from postroom.operations.people.audit import signature
+from postroom.operations.caller import Ends
 from postroom.operations.problems import Problem, is_expected, problem_of
 
 log = structlog.get_logger()
@@ -105,9 +104,7 @@ async def _answer(
             call = Call(services, principal, ends)
             answer = await tool.run(call, read_arguments(tool.name, tool.arguments, given))
         else:
-            signed = signature(principal.actor, principal.role)
-            by = Caller(services.database, signed, services.clock, principal, services.looks, ends)
-            answer = await tool.run(services.parts, by, given)
+            answer = await tool.run(services.parts, services.caller(principal, ends), given)
         if principal.role is not Role.CONNECTOR:
             answer = cleaned(answer)
         text = orjson.dumps(answer).decode()

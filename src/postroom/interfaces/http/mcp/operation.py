@@ -60,5 +60,8 @@ class McpTool:
 
     async def run(self, parts: Parts, by: Caller, given: Mapping[str, Any] | None) -> Any:
         """Run it, and return its answer as JSON."""
-        values = values_of(self.operation, read_arguments(self.name, self.arguments, given))
-        return json_of(self.operation.answer, await run_operation(self.operation, parts, by, values))
+        return json_of(self.operation.answer, await run_operation(self.operation, parts, by, self.values(given)))
+
+    def values(self, given: Mapping[str, Any] | None, name: str | None = None) -> dict[str, Any]:
+        """Read its arguments. Errors name the tool, or what else it is called here."""
+        return values_of(self.operation, read_arguments(name or self.name, self.arguments, given))

@@ -10,15 +10,14 @@ from postroom.interfaces.http.mcp import (
     ingest,
     mail,
     on_demand,
-    outbound,
     queues,
-    reports,
     requests,
 )
 from postroom.interfaces.http.mcp.operation import McpTool
 from postroom.interfaces.http.mcp.tool import Tool
 from postroom.operations.registry import operations
 
+MADE_TOOLS = {each.tool.name: McpTool(each, each.tool) for each in operations() if each.tool}
 ALL_TOOLS: tuple[Tool | McpTool, ...] = (
     *ingest.TOOLS,
     *connector.TOOLS,
@@ -30,9 +29,7 @@ ALL_TOOLS: tuple[Tool | McpTool, ...] = (
     *mail.TOOLS,
     *on_demand.TOOLS,
     *actions.TOOLS,
-    *outbound.TOOLS,
-    *reports.TOOLS,
-    *(McpTool(each, each.tool) for each in operations() if each.tool),
+    *MADE_TOOLS.values(),
 )
 TOOLS_BY_NAME = {tool.name: tool for tool in ALL_TOOLS}
 

@@ -1,0 +1,60 @@
+"""The arguments of an operation are read from its function: each for itself, or all as the fields of one object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import pytest
+
+from postroom.core.access import READ
+from postroom.core.errors import BadInput
+from postroom.interfaces.argument_forms import form_of_arguments, read_arguments, values_of
+from postroom.operations.operation import Argument, Noun, Operation, Spread
+
+Counts = Mapping[Annotated[str, Argument("", 1, 8)], Annotated[int, Argument("", 0, 9)]]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    name: Annotated[str, Argument("Whose.", most=4)]
+    counts: Counts = field(default_factory=dict[str, int])
+
+
+async def take(order: Annotated[Order, Spread()], at: int = 1) -> Order:
+    return order
+
+
+def declared() -> Operation:
+    noun = Noun("Orders")
+    noun.operation(READ)(take)
+    return noun.operations[0]
+
+
+def read(**given: object) -> dict[str, object]:
+    operation = declared()
+    form = form_of_arguments("Order", operation.arguments)
+    return operation.keywords(values_of(operation, read_arguments("take", form, given)))
+
+
+def test_the_fields_of_a_spread_parameter_are_arguments_and_reach_the_function_as_one_object() -> None:
+    assert [each.name for each in declared().arguments] == ["name", "counts", "at"]
+    assert read(name="ada", counts={"tea": 2}, at=3) == {"order": Order("ada", {"tea": 2}), "at": 3}
+
+
+def test_a_field_that_is_left_out_has_its_default() -> None:
+    assert read(name="ada") == {"order": Order("ada"), "at": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [({}, "name"), ({"name": "grace"}, "name"), ({"name": "ada", "cup": 1}, "cup")]
+)
+def test_fields_are_checked_and_named_like_other_arguments(given: dict[str, object], named: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        read(**given)
+    assert refused.value.field == named
+
+
+@pytest.mark.parametrize("counts", [{"": 1}, {"oversized": 1}, {"\0": 1}, {"tea": 10}])
+def test_the_keys_and_values_of_a_mapping_are_bounded(counts: dict[str, int]) -> None:
+    with pytest.raises(BadInput):
+        read(name="ada", counts=counts)
