@@ -203,7 +203,7 @@ class Dispatcher:
             self._old.add(ready.job_id)
 
     def _classify(self, account_id: UUID, job_id: UUID, message: inbox.LeasedMessage) -> Callable[[UUID], NewJob]:
-        """Returns a function that makes the job for the row the message becomes; the same job each time."""
+        """Return a function that makes the job for the row the message becomes; the same job each time."""
         traceparent = current_traceparent()
 
         def make(message_id: UUID) -> NewJob:

@@ -43,7 +43,9 @@ class AuditThrottle:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever asks for an operation. Its signature goes into the audit log, so no change can go unsigned.
+    """The person or program that asks for an operation.
+
+    Its signature goes into the audit log, so no change can go unsigned.
 
     `who` is the person in front of a page or the holder of a token; None for the person at the command line.
     `audited_reads` are the reads of programs that were audited lately. `ends` are awaitables that end when nobody waits

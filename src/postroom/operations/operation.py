@@ -32,7 +32,7 @@ MOST_LISTED = 200
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What an argument is for, and its bounds: the length of a text or a list, the value of a number.
+    """The purpose of an argument, and its bounds: the length of a text or a list, the value of a number.
 
     A text has 1 to 500 characters, unless the argument says otherwise; 0 for the most is no bound.
 

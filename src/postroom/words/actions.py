@@ -47,7 +47,7 @@ def _button(step: Step) -> str:
 
 
 def rule_does(action_type: str, parameters: Mapping[str, Any]) -> str:
-    """What a rule does, whose stored actions may be broken."""
+    """The effect of a rule, whose stored actions may be broken."""
     try:
         return "leave it as it is; no later rule is tried" if action_type == "none" else asked(action_type, parameters)
     except Fatal:
@@ -55,7 +55,7 @@ def rule_does(action_type: str, parameters: Mapping[str, Any]) -> str:
 
 
 def kind_done(action_type: str) -> str:
-    """What was done to messages that are counted together, such as `Archived`."""
+    """The result for messages that are counted together, such as `Archived`."""
     match action_type:
         case "none":
             return "Kept in inbox"

@@ -51,7 +51,7 @@ def _has_words(kind: str, fields: tuple[str, ...], *, in_one: bool) -> Callable[
 
 # Plain loops: these tests are among the innermost.
 def _in_any(fields: tuple[str, ...], wanted: tuple[tuple[str, frozenset[str]], ...]) -> Test:
-    """Tests whether every phrase, here with its words, is in one of the fields."""
+    """Test whether every phrase, here with its words, is in one of the fields."""
 
     def test(seen: Seen) -> bool:
         folded = seen.folded
@@ -67,7 +67,7 @@ def _in_any(fields: tuple[str, ...], wanted: tuple[tuple[str, frozenset[str]], .
 
 
 def _in_one(field: str, phrases: tuple[str, ...]) -> Test:
-    """Tests whether one text of the field, such as a name, has all phrases."""
+    """Test whether one text of the field, such as a name, has all phrases."""
     return lambda seen: any(all(phrase in text for phrase in phrases) for text in seen.folded[field].texts)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """What the filters find, and how many there are of each type."""
+    """Rows that the filters found, and their number by type."""
 
     ids: Sequence[UUID]
     by_type: Mapping[str, int] | None = None

@@ -123,12 +123,12 @@ class Session:
         show_line(row, line, as_json=self.as_json)
 
     def invite(self, link: str) -> None:
-        """Tells the user the one-time link, on the terminal only: it is not logged."""
+        """Show the user the one-time link, on the terminal only: it is not logged."""
         said = f"\nTo set up sign-in, open this link in a browser. It works once and expires after a day:\n  {link}"
         self.show_line({"sign_in_url": link}, said)
 
     def announce(self, what: str) -> "Ready":
-        """Tells the user, or the program that started us, the address on which a server now answers."""
+        """Show the user, or the program that started us, the address on which a server now answers."""
 
         def ready(address: str) -> None:
             self.show_line({"url": address}, f"{what} {address}  (Ctrl-C stops it)")

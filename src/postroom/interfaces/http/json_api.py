@@ -128,7 +128,7 @@ class Api:
 
 
 def _generality(path: str) -> list[bool]:
-    """Sorts `/jobs/workers` before `/jobs/{id}`, which would match it too."""
+    """Sort `/jobs/workers` before `/jobs/{id}`, which would match it too."""
     return ["{" in part for part in path.split("/")]
 
 

@@ -237,7 +237,7 @@ class NoPermit(ImapError, MailboxRefused):
 
 
 class BadAnswer(ImapError, UnreadableAnswer):
-    """What came is not IMAP. The connection is closed: nothing after it can be trusted."""
+    """An answer that is not IMAP. The connection is closed: nothing after it can be trusted."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"the server's answer cannot be read: {problem}")

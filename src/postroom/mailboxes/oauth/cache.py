@@ -56,7 +56,7 @@ class TokenCache(Generic[T]):
             raise
 
     def refused(self, token: str) -> None:
-        """Does nothing for a token that was already replaced: it was refused to many calls at once."""
+        """Do nothing for a token that was already replaced: it was refused to many calls at once."""
         if self._current is not None and self._current.value == token:
             self._current = None
             self._refused = token
@@ -85,7 +85,7 @@ class TokenCache(Generic[T]):
             self._fetching = None
 
     def _took(self, token: T) -> None:
-        """What more is kept of a new token."""
+        """Keep more of a new token than its text. Subclasses may."""
 
 
 def _mark_seen(task: asyncio.Task[T]) -> None:

@@ -56,7 +56,7 @@ async def connect_imap_by_consent(
 
 
 class GivenConsent(NamedTuple):
-    """What the owner consented to: to be stored, and the first access token."""
+    """The owner's consent, to be stored, and the first access token."""
 
     consent: HeldConsent
     access_token: str

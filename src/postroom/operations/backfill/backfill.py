@@ -125,7 +125,7 @@ class Backfills:
         status: BackfillStatus | None = None,
         before: Cursor | None = None,
     ) -> list[BackfillJob]:
-        """Backfills, newest first."""
+        """List backfills, newest first."""
         now = self.clock()
         wanted = backfill.list_backfills(
             most,

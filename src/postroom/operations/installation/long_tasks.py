@@ -34,7 +34,7 @@ TaskState = Literal["running", "done", "failed", "canceled"]
 
 
 class FromPage(NamedTuple):
-    """What a task started on a page is called, and the address of that page."""
+    """The title of a task that was started on a page, and the address of that page."""
 
     title: str
     back: str

@@ -40,7 +40,7 @@ async def list_recipients(database: Database, /, mail: MailId) -> list[Recipient
 
 @dataclass(frozen=True, slots=True)
 class SettledMail(Done):
-    """What was done, and the state of the mail after it."""
+    """The result, and the state of the mail after it."""
 
     state: str
 

@@ -163,7 +163,7 @@ class OverviewAnswer:
 async def read_overview(
     overview: Overview, /, window: Annotated[WindowName, Argument("The window of the road.")] = "24h"
 ) -> OverviewAnswer:
-    """What came in and what became of it, what needs a person, and whether changes are paused."""
+    """New mail and its outcomes, open tasks, and whether changes are paused."""
     accounts = await overview.accounts()
     return OverviewAnswer(
         control=await overview.control_state(),

@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 
 class Refusals:
-    """What programs were refused. The audit log is kept for good, so repeated refusals are written once a minute, with
+    """Refusals of programs. The audit log is kept for good, so repeated refusals are written once a minute, with
     their number."""
 
     def __init__(self, database: Database, tally: Tally, clock: Clock) -> None:

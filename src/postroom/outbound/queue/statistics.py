@@ -1,4 +1,4 @@
-"""What the figures of the outbound queue say: how evenly tenants were served, how long mail waited, and how abuse was
+"""Statistics of the outbound queue: how evenly tenants were served, how long mail waited, and how abuse was
 found. The command, the pages and the metrics show the same."""
 
 from collections import defaultdict

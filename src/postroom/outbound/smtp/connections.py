@@ -10,7 +10,7 @@ from postroom.outbound.smtp.session import Session, Tls
 
 
 class Key(NamedTuple):
-    """What a connection can be used for: one destination, with the encryption that was demanded."""
+    """The use of a connection: one destination, with the encryption that was demanded."""
 
     destination: str
     tls: Tls

@@ -289,7 +289,7 @@ def _allowed_hosts(hosts: list[MailHost], policy: StsPolicy, destination: str) -
 
 
 def feedback_of(outcomes: Sequence[RecipientOutcome]) -> Feedback:
-    """What the outcomes of a transaction say about the pace of their destination."""
+    """Derive feedback for the pace of a destination from the outcomes of a transaction."""
     if any(_is_congestion(each) for each in outcomes):
         return "congested"
     return "taken" if any(each.result == "sent" for each in outcomes) else "neither"

@@ -104,5 +104,5 @@ class Logins:
         return right
 
     def _mark(self, password_hash: str, password: str) -> bytes:
-        """What is remembered of a password that was right: it stands only for this hash, and this process."""
+        """The mark by which a right password is remembered: valid only for this hash, and this process."""
         return hmac.digest(self._secret, f"{password_hash}\0{password}".encode(errors="surrogatepass"), hashlib.sha256)

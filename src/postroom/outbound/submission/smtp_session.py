@@ -40,7 +40,7 @@ LocalSender = Callable[[], Awaitable[SenderLogin | None]]
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What all connections share. `local_sender` returns the sender of local programs that do not log in, if any."""
+    """Shared by all connections. `local_sender` returns the sender of local programs that do not log in, if any."""
 
     submissions: Submissions
     logins: Logins

@@ -45,7 +45,7 @@ HEAVIEST = 8 * MIB
 
 
 class SubmissionLimits(NamedTuple):
-    """What one mail may have, and how many a sender may submit in a minute."""
+    """Limits of one mail, and the number that a sender may submit in a minute."""
 
     size: int = 25 * MIB
     recipients: int = 100

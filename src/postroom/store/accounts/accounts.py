@@ -77,7 +77,7 @@ class AccountWithSecret(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GivenAccess:
-    """What opens a mailbox: sealed secrets by field, and the consent or the servers that they belong to."""
+    """Access to a mailbox: sealed secrets by field, and the consent or the servers that they belong to."""
 
     secrets: Mapping[str, Sealed]
     consent: Consent | None = None

@@ -211,7 +211,7 @@ def list_backfills(
     status: str | None = None,
     before: Cursor | None = None,
 ) -> Script[list[BackfillJob]]:
-    """Jobs, newest first."""
+    """List backfills, newest first."""
     last = before or Cursor(datetime.max.replace(tzinfo=now.tzinfo), UUID(int=2**128 - 1))
     filters = connector_type, endpoint_identity, status, last.at, last.id, most
     return read_rows(BackfillJob, (yield sql("select_backfills", *filters, day, now - RECENT)))

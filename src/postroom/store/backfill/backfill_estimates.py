@@ -18,7 +18,7 @@ from postroom.store.engine.reading import read_first, read_rows
 
 @dataclass(frozen=True, slots=True)
 class StoredEstimate:
-    """What was asked, and the answer as it was shown."""
+    """The question, and the answer as it was shown."""
 
     id: UUID
     endpoint_identity: str
@@ -30,7 +30,7 @@ class StoredEstimate:
 
 @dataclass(frozen=True, slots=True)
 class BackfillOutcome:
-    """What a job did and cost so far, and the estimate that it was created with, if there was one.
+    """The results and cost of a job so far, and the estimate that it was created with, if there was one.
 
     `waiting` are messages that it brought in and that wait for a decision.
     """

@@ -1,4 +1,4 @@
-"""What the mail of a backfill costs: charged to its job and its day, and held back at the cap.
+"""The cost of a backfill's mail: charged to its job and its day, and held back at the cap.
 
 A call of the model is reserved before it is made, at the most it can cost, and settled after it (`model_calls.py`).
 The statement that reserves refuses to exceed the cap of the day; only the first message of a day may. So however many

@@ -152,7 +152,7 @@ def _is_of_holder(progress: Progress, job: BackfillJob, signed: Signature) -> bo
 
 
 def _unexpected_cost(progress: Progress, job: BackfillJob) -> int:
-    """What the connector reports beyond what is expected for the messages that came in: it counts as spent."""
+    """The reported cost beyond the expected cost of the messages that came in. It counts as spent."""
     expected = (job.accepted_new - job.covered) * job.message_cost_micros
     return max(0, progress.cost_micros - expected)
 

@@ -1,4 +1,4 @@
-"""What is kept about destinations of outgoing mail: pauses, and the MTA-STS policies that they have published."""
+"""Destinations of outgoing mail: pauses, and the MTA-STS policies that they have published."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -65,7 +65,7 @@ NO_OPTIONS = MailOptions()
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a dispatcher can deliver at once, what it is delivering, and how lanes and tenants share it.
+    """The places for deliveries of one dispatcher, those in use, and the shares of lanes and tenants.
 
     With a `stopwatch`, the time that choosing takes is measured too. A `bound` holds for all processes together.
     """
@@ -401,7 +401,7 @@ def bounce(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
 
 @transaction
 def doubt(hold: DeliveryLease, error: str, now: datetime) -> Script[None]:
-    """Nobody can tell whether it was sent. It is not sent again until a person has said that it was not."""
+    """Mark a mail as unknown: it may have been sent, and is not sent again until a person says that it was not."""
     yield from moves.doubting(hold, error, now)
 
 

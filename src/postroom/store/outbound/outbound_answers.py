@@ -1,4 +1,4 @@
-"""What people say about outgoing mail: what became of it, that it is to be tried now, or not to be sent at all.
+"""People's answers about outgoing mail: its outcome, that it is to be tried now, or not to be sent at all.
 
 resolve_mail   unknown ──► sent | queued
 hasten_mail    queued | deferred, due at once

@@ -124,7 +124,7 @@ def prune_outbound_figures(now: datetime) -> Script[None]:
 
 
 class SenderService(NamedTuple):
-    """What one sender was served in a window, and where it belongs."""
+    """The service that one sender got in a window, and where it belongs."""
 
     discipline: Discipline
     tenant_id: int

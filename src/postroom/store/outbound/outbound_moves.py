@@ -123,7 +123,7 @@ def _leaving(
 def ending_unheld(
     id: UUID, state: DeliveryState, sent_message_id: str | None, error: str | None, now: datetime
 ) -> Script[None]:
-    """Ends a mail that no sender holds: recipients that have not ended take this state. Its action is the caller's."""
+    """End a mail that no sender holds: recipients that have not ended take this state. Its action is the caller's."""
     yield from leaving(id)
     yield sql("end_waiting_mail", id, state, sent_message_id, error, now)
     yield from _moving_recipients(id, state, None, None, now)
@@ -141,7 +141,7 @@ def _moving_recipients(
 
 
 def noting(action_id: UUID | None, note: str | None, now: datetime) -> Script[None]:
-    """Shows at the action why it is still being carried out."""
+    """Note at the action why it is still being carried out."""
     if action_id is not None:
         yield sql("note_on_action", action_id, note, now)
 

@@ -410,5 +410,5 @@ class RecipientResult:
 
 @query
 def list_results(mail_id: UUID) -> Script[list[RecipientResult]]:
-    """What has become of each recipient, in the order of the mail."""
+    """List the result of each recipient, in the order of the mail."""
     return read_rows(RecipientResult, (yield sql("select_recipient_results", mail_id)))

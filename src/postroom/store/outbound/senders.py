@@ -97,7 +97,7 @@ class SenderView:
 
 @dataclass(frozen=True, slots=True)
 class SenderLogin:
-    """What is needed to let a sender in."""
+    """The data by which a sender logs in."""
 
     id: int
     username: str
