@@ -10,9 +10,11 @@ from postroom.core.errors import BackupError, BadInput, DatabaseInUse
 from postroom.core.roles import Role
 from postroom.store.actions import pauses
 from postroom.store.actions.protection import list_protected, protect
+from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.migrate import pending
 from postroom.store.engine.opening import connect_database, open_database
 from postroom.store.installation.prohibitions import Carried
+from postroom.store.outbound.tenants import list_tenants
 from postroom.store.people.tokens import create_token, list_tokens, mint, revoke_token
 from postroom.system.private_files import DATABASE
 from postroom.vault.keys import KeyFile
@@ -85,19 +87,21 @@ async def test_a_backup_from_before_the_schema_is_restored_if_it_has_all_migrati
     database_url: str | None, tmp_path: Path, clock: ManualClock
 ) -> None:
     folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
-    setup = await filled(folder, database_url, clock)
-    await migrate_as_before(setup.database)
-    before = await dump(setup.database)
+    database = connect_database(folder, database_url)
+    await migrate_as_before(database)
+    await database.run(_add_tenant())
+    before = await dump(database)
     await make_backup(Source(folder, database_url, []), file)
-    await setup.database.close()
+    await database.close()
     await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
     database = connect_database(folder, database_url)
     try:
         assert await pending(database) == []
         after = await dump(database)
+        assert [each.name for each in await database.run(list_tenants())] == ["acme"]
     finally:
         await database.close()
-    assert {name for name, rows in before.items() if after[name] != rows} <= {
+    assert {name for name, rows in before.items() if len(after[name]) != len(rows)} <= {
         name for name in before if name.split(".")[-1] in CHANGED
     }
 
@@ -106,14 +110,22 @@ async def test_a_backup_on_the_way_to_the_schema_is_told_how_to_get_there(
     database_url: str | None, tmp_path: Path, clock: ManualClock
 ) -> None:
     folder, file = tmp_path / "data", tmp_path / "one.postroom-backup"
-    setup = await filled(folder, database_url, clock)
-    await migrate_as_before(setup.database, 57)
+    database = connect_database(folder, database_url)
+    await migrate_as_before(database, 57)
     await make_backup(Source(folder, database_url, []), file)
-    before = await dump(setup.database)
+    before = await dump(database)
     with pytest.raises(BackupError, match=r"earlier Postroom .*0057.*git checkout [0-9a-f]{8} .*make a new backup"):
         await restore_backup(file, RestoreTarget(folder, database_url, replace=True), signed(), clock())
-    assert await dump(setup.database) == before
-    await setup.database.close()
+    assert await dump(database) == before
+    await database.close()
+
+
+@transaction
+def _add_tenant() -> Script[None]:
+    yield Text(
+        "INSERT INTO tenants (name, weight, created_at, updated_at) "
+        "VALUES ('acme', 1, '2026-11-15T08:00:00.000000Z', '2026-11-15T08:00:00.000000Z')"
+    )
 
 
 async def test_keys_of_the_backup_join_those_that_are_there(tmp_path: Path, clock: ManualClock) -> None:

@@ -6,7 +6,7 @@ The schema is the same; the table of migrations, a name and an unused function d
 from pathlib import Path
 
 from postroom.store.engine.database import Database, Script, Text, transaction
-from postroom.store.engine.migrate import migrate
+from postroom.store.engine.migrate import apply, migrations
 
 _LEFT_BEHIND = """
     ALTER TABLE inbox_keys RENAME CONSTRAINT inbox_keys_pkey TO inbox_keys_pkey1;
@@ -15,8 +15,12 @@ _LEFT_BEHIND = """
 
 
 async def migrate_as_before(database: Database, last: int = 58) -> None:
-    """Bring the database up to date, and give it the table of migrations that it would have had, up to the last one."""
-    await migrate(database)
+    """Give a new database the schema, and the table of migrations that it would have had, up to the last one.
+
+    Migrations since then are not applied.
+    """
+    schema = migrations(database.dialect)[:1]
+    await database.run(apply(schema[0], database.dialect, schema))
     await database.run(_as_before(database.dialect == "postgres", last))
 
 
