@@ -40,9 +40,9 @@ from postroom.operations.people.audit import signature
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_within
 from postroom.sources.switchboard_client import BackfillProgress, BackfillStatus
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom.system.private_files import DATABASE
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.archive import fill_archive, oldest_day
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

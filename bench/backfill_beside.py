@@ -29,13 +29,13 @@ from postroom.core.backfill.job import BackfillJob
 from postroom.core.rules.draft import RuleDraft
 from postroom.operations.backfill.backfill import Backfills, backfills_of
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Script, Statement, Step, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.rules.rules import add_rules
 from postroom.system.private_files import DATABASE
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.archive import fill_archive, oldest_day
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

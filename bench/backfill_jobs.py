@@ -30,11 +30,11 @@ from postroom.operations.people.audit import signature
 from postroom.store.backfill.backfill import cancel_backfill, create_backfill, pause_backfill
 from postroom.store.backfill.backfill_spend import Arrived, Pacing, arriving
 from postroom.store.backfill.backfill_work import hand_out
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 
 from .live_mail import services_on
 from .order import Target, answer

@@ -26,7 +26,6 @@ import asyncpg
 from postroom.compose.tasks import settle_memory
 from postroom.core.outbound.fair_nodes import InFlight, Picked
 from postroom.core.outbound.lanes import LanePolicy
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.codecs import array_text, as_uuid
 from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.ids import new_id
@@ -36,6 +35,7 @@ from postroom.store.engine.statements import blocks
 from postroom.store.mail.mail import keep_account
 from postroom.store.outbound.outbound import Capacity, lease_mail
 from postroom.store.outbound.outbound_turns import ReadyMail, Standing, choosing, joining, keeping
+from postroom.system.wall_clock import wall_clock
 
 from .order import Outcome, Target, answer, run
 from .ours import opened

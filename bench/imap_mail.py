@@ -41,12 +41,12 @@ from postroom.mailboxes.imap.following.live import ImapConnector
 from postroom.mailboxes.imap.following.place_index import PlaceIndex
 from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.sources.runtime import ConnectorHealth
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.intake.history import count_states
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from support.dovecot import running_dovecot
 from support.imap_mailbox import account_on
 from support.imap_server import PASSWORD, ImapServer, authority

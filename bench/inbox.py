@@ -13,12 +13,13 @@ import asyncpg
 
 from postroom.core.queue.envelope import envelope_text, parse_envelope
 from postroom.core.queue.queues import EMAIL
-from postroom.intake.buffer import Buffer, LeaseRef
-from postroom.store.engine.clock import wall_clock
+from postroom.intake.buffer import Buffer
 from postroom.store.engine.codecs import json_text
 from postroom.store.engine.database import Database
 from postroom.store.engine.sqlite_connection import connect
 from postroom.store.intake.history import count_states
+from postroom.store.intake.inbox import LeaseRef
+from postroom.system.wall_clock import wall_clock
 
 from .messages import IDENTITY, mail
 from .order import Order, Outcome, Verb, VerbFunction

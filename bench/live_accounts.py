@@ -30,9 +30,9 @@ from postroom.mailboxes.gmail.quota import Quota
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.sources.runtime import ConnectorHealth
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom.store.intake.history import count_states
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 

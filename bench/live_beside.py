@@ -36,9 +36,9 @@ from postroom.mailboxes.gmail.resources import Message
 from postroom.mailboxes.gmail.tokens import PlainTokens
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import switchboard_within
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom.store.intake.acceptance import Accepted
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.quota import NEW_PROJECT

@@ -38,12 +38,12 @@ from postroom.settings.reading import Settings
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.sources.runtime import ConnectorHealth
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.intake.history import count_states
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

@@ -20,12 +20,12 @@ from uuid import UUID
 import asyncpg
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.codecs import time_text
 from postroom.store.engine.migrate import migrate
 from postroom.store.engine.sqlite_connection import connect
 from postroom.store.installation import figure_folds
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 
 from . import page_figures, page_history
 from .order import Database, Target

@@ -23,13 +23,13 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.operations.caller import Caller
 from postroom.operations.people.people import add_person
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import FILE, open_database
 from postroom.store.engine.sqlite_connection import connect
 from postroom.store.people.audit import Signature
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 from postroom.telemetry.logs import configure_logging
 
 from .install import ROOT

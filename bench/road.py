@@ -24,12 +24,12 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.settings.reading import Settings
 from postroom.store.actions import decisions
 from postroom.store.actions.actions import list_actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail.mail import keep_account
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox

@@ -38,12 +38,12 @@ from postroom.interfaces.http.switchboard import running_mcp, switchboard_routes
 from postroom.interfaces.http.token_check import TokenCheck
 from postroom.operations.backfill.keeper import Keeper
 from postroom.settings.reading import Settings, load_settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
 from postroom.store.people.audit import Signature
 from postroom.store.people.tokens import create_token, mint
+from postroom.system.wall_clock import wall_clock
 from postroom.telemetry.exporter import exporting
 
 from .messages import IDENTITY

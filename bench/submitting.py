@@ -16,10 +16,10 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from postroom.operations.people.audit import signature
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom.store.outbound.outbound_turns import miscounted_turns
 from postroom.store.outbound.senders import NewSender, add_sender, load_sender
+from postroom.system.wall_clock import wall_clock
 
 from . import postfix
 from .order import Outcome, answer

@@ -16,8 +16,8 @@ from typing import NamedTuple, cast
 
 from postroom.core.errors import BadInput, Refused
 from postroom.operations.installation.long_tasks import LongTask, LongTasks, Report
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom_simulator.disciplines import DISCIPLINES, DisciplineName
 from postroom_simulator.history import HistoryWorkload, load_history
 from postroom_simulator.presets import PRESETS

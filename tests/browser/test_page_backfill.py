@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
+from postroom.system.wall_clock import wall_clock
 from support.axe import grave_violations
 from support.backfill_jobs import counting_connector, fill_backfills, keep_mailbox, progressed
 from support.chromium import BrowserErrors

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.store.outbound.destinations import list_destination_pauses
 from postroom.store.outbound.senders import load_sender
+from postroom.system.wall_clock import wall_clock
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.outgoing_traffic import KETTLE, PARROT, Outgoing, fill_outbound

@@ -13,11 +13,11 @@ from postroom.interfaces.dashboard.broadcast import UpdateIntervals
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.interfaces.http.serve import serving
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
 from postroom.store.rules.rules import switch_rule
+from postroom.system.wall_clock import wall_clock
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.page_app import parts_in

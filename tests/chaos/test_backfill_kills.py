@@ -13,8 +13,8 @@ from uuid import UUID
 
 from postroom.core.backfill.job import NewBackfill
 from postroom.operations.people.audit import signature
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

@@ -12,10 +12,10 @@ from pathlib import Path
 from random import Random
 
 from postroom.core.mail.accounts import endpoint_of
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from support.crash.burst import CONTACTS, TimedIntake, Waits, burst, moments, person
 from support.imap_server import ImapServer
 from support.large_folder import LargeFolder

@@ -16,13 +16,13 @@ from uuid import UUID
 import pytest
 
 from postroom.core.mail.carrier import MARK
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail.mail import keep_account
 from postroom.store.outbound import outbound
 from postroom.store.outbound.outbound import MailSender, NewMail, NewRecipient
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.smtp_server import ReceivedMail, SmtpServer
 from support.crash.action_steps import Step
 from support.crash.evidence import Place

@@ -16,10 +16,10 @@ from postroom.intake.disk import DiskReserve
 from postroom.intake.intake import Intake
 from postroom.interfaces.http.token_check import TokenCheck
 from postroom.store.accounts.accounts import list_accounts
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import FILE, open_database
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.people.tokens import create_token, mint
+from postroom.system.wall_clock import wall_clock
 from support.crash.counted_jobs import CATALOGUE
 from support.crash.evidence import Place
 from support.job_queue import JobQueue

@@ -15,10 +15,10 @@ from postroom.backup.restore import RestoreTarget as Target
 from postroom.backup.restore import restore_backup
 from postroom.core.rules.draft import RuleDraft
 from postroom.store.actions.pauses import ALL, resume
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 from support.crash.evidence import Place
 from support.crash.forwarding_setup import ForwardingSetup, forwarding_setup, signed
 from support.processes import ProcessGroup

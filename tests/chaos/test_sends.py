@@ -23,7 +23,6 @@ from postroom.core.queue.queues import EMAIL
 from postroom.intake.intake import Intake
 from postroom.outbound.queue.pace import Pace
 from postroom.store.actions import actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -34,6 +33,7 @@ from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import mail
 from postroom.store.mail.mail import Account
 from postroom.store.outbound import outbound
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.action_requests import ActionRequests
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault

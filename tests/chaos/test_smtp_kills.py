@@ -15,10 +15,10 @@ from typing import Any
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from postroom.core.lifecycle import DELIVERY
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.store.outbound import outbound, outbound_recipients
+from postroom.system.wall_clock import wall_clock
 from support.crash.evidence import Place
 from support.fork_server import fork_server
 from support.patience import PATIENCE_S

@@ -23,7 +23,6 @@ from postroom.core.jobs.job import JobView, NewJob
 from postroom.operations.actions.pausing import Stopped, stop
 from postroom.operations.caller import Caller
 from postroom.store.actions import pauses
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -33,6 +32,7 @@ from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import mail
 from postroom.store.people.audit import Signature
 from postroom.system.boot_clock import since_boot
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox

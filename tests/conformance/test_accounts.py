@@ -12,8 +12,9 @@ from postroom.core.errors import Conflict, IllegalMove, KeyMissing, NotFound, Se
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.accounts.sealing import drop_other_keys, reseal_all
-from postroom.mailboxes.gmail.oauth import ConsentRefused, Grant
+from postroom.mailboxes.gmail.oauth import ConsentRefused
 from postroom.mailboxes.gmail.scopes import FULL, MODIFY, READONLY, SEND
+from postroom.mailboxes.oauth.tokens import Grant
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.accounts.connecting import connect
 from postroom.operations.caller import Caller

@@ -13,7 +13,7 @@ import pytest
 
 from postroom.core.backfill.cursor import Cursor
 from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage, Progress
-from postroom.core.backfill.window import DAY, day_in, start_of
+from postroom.core.days import DAY, day_in, start_of
 from postroom.core.errors import BadInput, Conflict, IllegalMove, LeaseLost, NotFound, Refused, TooManyRequests
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import BACKFILL

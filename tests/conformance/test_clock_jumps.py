@@ -13,7 +13,7 @@ from postroom.operations.people.people import hashed
 from postroom.outbound.queue.pace import Pace
 from postroom.store.actions import actions, approvals
 from postroom.store.engine import clock_jumps
-from postroom.store.engine.clock import ServerClock, clock_of, wall_clock
+from postroom.store.engine.clock import ServerClock, clock_of
 from postroom.store.engine.clock_jumps import Longest
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -21,6 +21,7 @@ from postroom.store.intake.connector_requests import ask_connector, lease_reques
 from postroom.store.jobs.job_builders import unsnooze_job
 from postroom.store.outbound import outbound, senders
 from postroom.store.people import sessions
+from postroom.system.wall_clock import wall_clock
 from support.store.action_setup import ActionSetup
 from support.store.fault_cases_approvals import LIFE, pending
 from support.store.fault_cases_clock import HOUR, leased_message

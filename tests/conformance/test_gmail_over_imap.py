@@ -23,9 +23,9 @@ from postroom.mailboxes.imap.following.live import ImapConnector
 from postroom.mailboxes.imap.following.place_index import PlaceIndex
 from postroom.operations.jobs.queues import peek
 from postroom.sources.mcp_switchboard import switchboard_within
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.label_changes import make_change
 from support.clocks import ManualClock
 from support.gates import BY_HAND, OpenGate

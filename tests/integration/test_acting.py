@@ -13,10 +13,10 @@ from postroom.operations.mail.mail_ids import find_message
 from postroom.store.accounts.accounts import list_accounts
 from postroom.store.actions.actions import list_actions
 from postroom.store.actions.decisions import decisions_about
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from support.mail import story_of
 from support.product import OWNER, Product, raw_mail, running_product
 from support.until import until

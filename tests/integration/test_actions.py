@@ -15,13 +15,13 @@ from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.store.accounts import accounts
 from postroom.store.actions import actions, pauses, protection, undos
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
 from postroom.store.jobs.job_builders import undo_job
 from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import labels, mail
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.undo_requests import MOST, undo_these
 from postroom_sandbox.faults import Fault
 from support.message_setup import MessageSetup, message_setup, until_job_is

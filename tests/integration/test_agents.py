@@ -17,12 +17,12 @@ from postroom.store.actions import decisions
 from postroom.store.actions.actions import list_actions
 from postroom.store.actions.pauses import standing_pauses
 from postroom.store.actions.protection import protect
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import jobs
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act import agents
 from support.agent_client import ADMIN, AGENT, ask, audited, client_of, refused, stored, trusting
 from support.clocks import ManualClock

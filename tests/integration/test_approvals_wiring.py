@@ -14,8 +14,8 @@ from postroom.core.actions.safety import Policy
 from postroom.core.errors import SettingsError
 from postroom.core.jobs.types import CATALOGUE
 from postroom.settings.reading import Settings, load_settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.action_requests import ActionRequests
 from postroom.triage.act.approvals import Approvals
 from postroom.vault.keys import NAME

@@ -17,7 +17,7 @@ import pytest
 from postroom.core.backfill.estimate import TokenPrices, TokenUse, cost_micros
 from postroom.core.backfill.job import BackfillJob, NewBackfill
 from postroom.core.backfill.plan import PlannedBackfill, planned_backfills
-from postroom.core.backfill.window import day_in
+from postroom.core.days import day_in
 from postroom.core.errors import MailboxLater
 from postroom.core.mail.ingestion import DEFAULT_POLICY
 from postroom.mailboxes.backfill import sample as backfill_sample

@@ -21,9 +21,9 @@ from postroom.settings.sections import ModelSettings
 from postroom.store.actions import decisions
 from postroom.store.actions.model_calls import day_of, spend_of
 from postroom.store.backfill import backfill
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.model_api import ModelApi, running_model_api
 from postroom_sandbox.model_moods import decides
 from support.message_setup import message_id_of

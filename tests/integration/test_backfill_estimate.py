@@ -27,10 +27,10 @@ from postroom.operations.backfill.backfill_estimate import BackfillEstimates, Ma
 from postroom.operations.people.audit import signature
 from postroom.settings.mailboxes import BackfillSettings
 from postroom.settings.sections import ModelSettings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.faults import Fault
 from support.answering import answering
 from support.clocks import ManualClock

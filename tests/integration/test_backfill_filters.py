@@ -8,10 +8,10 @@ from postroom.core.mail.ingestion import IngestionRule
 from postroom.mailboxes.following.request_handlers import RequestHandlers
 from postroom.operations.caller import Caller
 from postroom.operations.connectors.filters import add_filter
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from support.product import ENDPOINT, OWNER, Product, raw_mail, running_product
 
 NO_SHOP = IngestionRule(1, "no-shop", "sender_domain_suffix", "skip", "store.example")

@@ -14,11 +14,11 @@ from postroom.mailboxes.following.request_handlers import RequestHandlers
 from postroom.mailboxes.following.running import beside
 from postroom.sources.request_server import RequestServer
 from postroom.store.backfill import backfill
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from support.product import ENDPOINT, OWNER, Product, raw_mail, running_product
 from support.until import until
 

@@ -17,10 +17,10 @@ from postroom.mailboxes.backfill.sample import spread
 from postroom.mailboxes.following.request_handlers import RequestHandlers, TookTooLong
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.quota import Quota
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup

@@ -18,8 +18,8 @@ from bench.subjects import Subject
 from bench.table import Line
 
 from postroom.interfaces.http.token_check import TokenCheck
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import wall_clock
 
 PATIENCE_S = 120.0
 ANSWER = "import sys; sys.path.insert(0, '.'); from bench.order import Outcome, answer; "

@@ -25,7 +25,6 @@ from postroom.core.rules.draft import RuleDraft
 from postroom.core.tally import Gauges, Tally
 from postroom.intake import dispatcher
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -35,6 +34,7 @@ from postroom.store.jobs import jobs
 from postroom.store.people.audit import Signature
 from postroom.store.people.tokens import create_token, mint
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 from postroom.telemetry.exporter import exporting
 from postroom.telemetry.tracing import add_event, span
 from postroom.triage.handlers import classify

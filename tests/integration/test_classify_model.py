@@ -14,7 +14,6 @@ from postroom.core.jobs.job import JobView
 from postroom.operations.rules.model import model_status
 from postroom.settings.sections import ModelSettings
 from postroom.store.actions import decisions, protection
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -22,6 +21,7 @@ from postroom.store.jobs import jobs
 from postroom.store.mail import labels
 from postroom.store.mail.mail import account_of, load_message
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.decide.model import release_waiting
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.model_api import ModelApi, Raw, running_model_api

@@ -11,12 +11,12 @@ from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.store.actions import actions, pauses, undos
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
 from postroom.store.jobs.job_builders import undo_job
 from postroom.store.people.audit import AuditView, Signature, list_audit
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.action_requests import ActionRequests
 from postroom.triage.act.agents import Agents
 from support.mail import done, keep_mail

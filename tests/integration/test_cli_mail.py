@@ -10,8 +10,8 @@ import pytest
 from postroom.core.short_ids import short_id
 from postroom.interfaces.cli.session import command_line
 from postroom.store.actions.actions import list_actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, sql, transaction
+from postroom.system.wall_clock import wall_clock
 from support.mail import done, keep_mail
 from support.shell import Shell, on_database
 

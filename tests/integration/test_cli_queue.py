@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from postroom.intake.buffer import Buffer, Delivery, LeaseRef
+from postroom.intake.buffer import Buffer, Delivery
 from postroom.intake.intake import Intake
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
+from postroom.store.intake.inbox import LeaseRef
 from postroom.store.mail.mail import keep_account
 from support.shell import Shell, with_empty_database
 from support.switchboard import OWNER, envelope, mail

@@ -10,11 +10,11 @@ from postroom.core.rules.starter import drafts_of, starters
 from postroom.operations.caller import Caller
 from postroom.operations.rules.starter_rules import add_starters, list_starters
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs.jobs import list_jobs
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from support.product import running_product
 from support.shell import Shell
 from support.written_mail import MESSAGES

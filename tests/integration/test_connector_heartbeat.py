@@ -10,9 +10,9 @@ from redis.exceptions import RedisError
 
 from postroom.core.errors import IntakeRefused, Refused, SwitchboardUnavailable
 from postroom.sources.runtime import Connector, ConnectorHealth, Heartbeats, sending_heartbeats
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.intake.connectors import list_connectors
+from postroom.system.wall_clock import wall_clock
 from support.patience import PATIENCE_S
 from support.redis_setup import IDENTITY, SOON, RedisSetup
 

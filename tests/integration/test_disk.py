@@ -15,12 +15,12 @@ from postroom.intake.intake import Intake
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker
 from postroom.store.engine.ballast import Ballast
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.intake import history
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from support.job_queue import JobQueue
 
 MORE_THAN_ANY_DISK_MIB = 1 << 40

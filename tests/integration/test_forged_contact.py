@@ -8,12 +8,12 @@ from postroom.core.mail.contacts import Contact
 from postroom.mailboxes.following.knowledge import Knowledge
 from postroom.mailboxes.following.receiving_hosts import ReceivingHosts
 from postroom.operations.mail.mail_ids import find_message
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.contacts import EVERY_MAILBOX, keep_contacts
 from postroom.store.mail.mail import load_message
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from support.clocks import ManualClock
 from support.imap_server import ImapServer
 from support.imap_setup import OWNER as IMAP_OWNER

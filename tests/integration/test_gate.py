@@ -30,7 +30,6 @@ from postroom.operations.actions.pausing import forbid_and_wait, stop
 from postroom.operations.caller import Caller
 from postroom.store.accounts import accounts
 from postroom.store.actions import actions, decisions, pauses, protection
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -40,6 +39,7 @@ from postroom.store.mail import labels, mail
 from postroom.store.people.audit import Signature
 from postroom.system.boot_clock import since_boot
 from postroom.system.checked_http import CheckedClient
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.action_requests import ActionRequests
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

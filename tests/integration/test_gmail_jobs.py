@@ -26,7 +26,6 @@ from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.sources.request_server import RequestServer
 from postroom.store.accounts.mailbox_jobs import ask_for_messages
 from postroom.store.actions import actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Text, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -34,6 +33,7 @@ from postroom.store.intake import connector_requests as requests
 from postroom.store.jobs import jobs
 from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import labels, mail
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.executor import Executor
 from postroom.triage.handlers.action_gmail import ActionGmail
 from postroom.triage.handlers.history_sync import HistorySyncGmail

@@ -13,11 +13,11 @@ from postroom.core.errors import Refused, SwitchboardUnavailable
 from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, parse_rule
 from postroom.core.metrics import KNOWN_CONTACT_DEGRADED, TIER_1_INGESTED, TIER_2_METADATA, TIER_3_SKIPPED
 from postroom.mailboxes.gmail.errors import EndlessPages, GmailError, RateLimited, ServerError, Unreachable
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup

@@ -22,13 +22,13 @@ from postroom.mailboxes.gmail.scopes import PUBSUB
 from postroom.operations.accounts.connecting import connect
 from postroom.operations.caller import Caller
 from postroom.store.accounts.accounts import AccountView
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.intake.connectors import list_connectors
 from postroom.store.mail.mail import keep_account
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from postroom.vault.sealing import Vault
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

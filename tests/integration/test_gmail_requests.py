@@ -20,11 +20,11 @@ from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.errors import GmailError, ServerError
 from postroom.mailboxes.gmail.quota import Quota, Ticket
 from postroom.mailboxes.gmail.terms import Use
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.long_poll import LONGEST_WAIT
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.handlers.asking import PATIENCE
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock

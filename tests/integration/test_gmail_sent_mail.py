@@ -13,12 +13,12 @@ from postroom.mailboxes.following.knowledge import Knowledge
 from postroom.mailboxes.following.sent_index import SentIndex
 from postroom.mailboxes.gmail.errors import ServerError
 from postroom.mailboxes.gmail.following.live import GmailConnector
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail.contacts import list_contacts
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup

@@ -10,10 +10,10 @@ import pytest
 from postroom.mailboxes.following.set_aside import ROUNDS, set_aside_in
 from postroom.mailboxes.gmail.errors import GmailError
 from postroom.mailboxes.gmail.following.live import GmailConnector
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.faults import Fault
 from support.clocks import ManualClock
 from support.gmail_setup import GmailSetup, gmail_setup

@@ -20,12 +20,12 @@ from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.operations.accounts.connecting_imap import connect_imap, imap_account
 from postroom.operations.caller import Caller
 from postroom.store.accounts.accounts import Consent, GivenAccess, connect_account
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import FILE
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from postroom.vault.sealing import Sealed, Vault
 from support.command import POSTROOM, announced, environment, running
 from support.imap_mailbox import Beside

@@ -20,8 +20,8 @@ from postroom.mailboxes.backfill.walk import JobStopped
 from postroom.mailboxes.following.request_handlers import RequestHandlers
 from postroom.mailboxes.imap import source
 from postroom.operations.people.audit import signature
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import wall_clock
 from support.clocks import ManualClock
 from support.imap_server import ImapServer
 from support.imap_setup import ENDPOINT, OWNER, ImapSetup, imap_setup

@@ -19,7 +19,7 @@ from postroom.core.heartbeat import Heartbeat, parse_heartbeat
 from postroom.core.metrics import QUEUE_DEPTH
 from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues, Route
 from postroom.core.tally import Gauges
-from postroom.intake.buffer import Buffer, LeaseRef
+from postroom.intake.buffer import Buffer
 from postroom.intake.intake import Intake
 from postroom.operations.backfill import keeper as keeping
 from postroom.operations.backfill.keeper import Keeper
@@ -29,6 +29,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.installation import rollups
 from postroom.store.intake import connectors, history
+from postroom.store.intake.inbox import LeaseRef
 from postroom.store.mail.mail import keep_account
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S

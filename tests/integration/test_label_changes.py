@@ -11,12 +11,12 @@ import pytest
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.store.actions import actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import labels, mail
 from postroom.store.people.audit import Signature
 from postroom.store.rules import rules
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.handlers.label_watch import EVERY_S, LabelWatch
 from postroom_sandbox.faults import Fault
 from support.mailboxes import always

@@ -9,11 +9,11 @@ import pytest
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules import agreement
 from postroom.store.actions import actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs
 from postroom.store.jobs.job_builders import undo_job
 from postroom.store.rules import outcomes, proposals
+from postroom.system.wall_clock import wall_clock
 from support.product import Product, raw_mail, running_product, until_job
 
 

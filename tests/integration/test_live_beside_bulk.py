@@ -31,9 +31,9 @@ from postroom.mailboxes.gmail.terms import NEW_PROJECT
 from postroom.mailboxes.gmail.tokens import PlainTokens
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import switchboard_within
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom.store.intake.acceptance import Accepted
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox import quota as google
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

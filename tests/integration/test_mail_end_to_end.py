@@ -8,10 +8,10 @@ import pytest
 
 from postroom.intake.intake import Intake
 from postroom.store.actions import actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.mailbox import Mailbox
 from support.arrived import arrived_mail
 from support.clocks import ManualClock

@@ -17,12 +17,12 @@ from postroom.intake.dispatcher import Dispatcher
 from postroom.intake.intake import Intake
 from postroom.jobs.run import JobRun
 from postroom.store.actions import actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
 from postroom.store.mail import mail
 from postroom.store.rules import rules
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.handlers.classify import Classify
 from support.arrived import arrived_mail
 from support.clocks import ManualClock

@@ -19,7 +19,7 @@ from postroom.core.errors import BadInput, Conflict
 from postroom.core.metrics import METRICS, Metric
 from postroom.core.roles import Principal, Role
 from postroom.core.tally import Gauges
-from postroom.intake.buffer import Delivery, LeaseRef
+from postroom.intake.buffer import Delivery
 from postroom.interfaces.http.mcp.mcp_server import build_server
 from postroom.interfaces.http.services import Services
 from postroom.mailboxes.gmail.client import GmailClient
@@ -29,6 +29,7 @@ from postroom.settings.sections import TelemetrySettings
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import switchboard_within
 from postroom.store.engine.database import Database
+from postroom.store.intake.inbox import LeaseRef
 from postroom.telemetry.exporter import Exporter
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox

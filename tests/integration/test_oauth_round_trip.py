@@ -27,8 +27,9 @@ from postroom.mailboxes.gmail import calls
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.credentials import AccessTokens, JobTokens
 from postroom.mailboxes.gmail.errors import ScopeMissing, TokenUnavailable
-from postroom.mailboxes.gmail.oauth import AppRefused, GoogleOAuth, Grant
+from postroom.mailboxes.gmail.oauth import AppRefused, GoogleOAuth
 from postroom.mailboxes.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
+from postroom.mailboxes.oauth.tokens import Grant
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.accounts.connecting import connect, remove
 from postroom.operations.caller import Caller

@@ -20,7 +20,6 @@ from postroom.core.errors import Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.rules.draft import RuleDraft
 from postroom.store.actions import actions, decisions, pauses, protection
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -31,6 +30,7 @@ from postroom.store.mail.mail import load_message
 from postroom.store.outbound import outbound, outbound_answers
 from postroom.store.people.audit import Signature
 from postroom.store.rules import rules
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.action_requests import APPROVAL_TIME, ActionRequests, action_and_job
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.history import Change

@@ -13,11 +13,11 @@ from postroom.core.audited_actions import AuditedAction
 from postroom.operations.actions.protection import protect
 from postroom.operations.caller import Caller
 from postroom.operations.people.audit import signature
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.people.audit import AuditEntry, record_audit
+from postroom.system.wall_clock import wall_clock
 from support.page_app import visiting_pages
 
 ATTACK = "<script>alert(1)</script>\"'>"

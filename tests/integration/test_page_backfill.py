@@ -18,10 +18,10 @@ from postroom.settings.mailboxes import BackfillSettings
 from postroom.settings.reading import Settings
 from postroom.settings.sections import ModelSettings
 from postroom.store.backfill import backfill
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, Text, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import AuditView, list_audit
+from postroom.system.wall_clock import wall_clock
 from support.backfill_jobs import (
     FINANCE,
     counting_connector,

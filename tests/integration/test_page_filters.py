@@ -16,10 +16,10 @@ from postroom.operations.connectors.filters import add_filter, remove_filter
 from postroom.operations.connectors.tier_rules import load_tier_rules
 from postroom.operations.people.audit import signature
 from postroom.settings.reading import load_settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.intake.connectors import record_heartbeat
 from postroom.store.mail.contacts import note_correspondents
+from postroom.system.wall_clock import wall_clock
 from postroom.words.tiers import TIER_RULES
 from support.page_app import visiting_pages
 

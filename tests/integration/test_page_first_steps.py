@@ -13,10 +13,10 @@ from postroom.operations.actions.kill_switch import pause_changes, resume_change
 from postroom.operations.caller import Caller
 from postroom.operations.people.audit import signature
 from postroom.store.accounts.accounts import act_from
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from support.page_app import visiting_pages, visitor
 from support.page_setup import ARCHIVED, EVENT, PARCEL, SHOPS, new_mailbox
 from support.store.mail_setup import ENDPOINT, OWNER, Sample

@@ -13,12 +13,12 @@ from postroom.core.short_ids import short_id
 from postroom.interfaces.dashboard.display import shown
 from postroom.operations.mail.mail_lines import PAGE
 from postroom.store.actions import actions, decisions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs
 from postroom.store.mail.mail import StoredMessage
 from postroom.store.people.audit import list_audit
 from postroom.store.rules.proposals import list_proposals
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.decide.engine import Advice
 from support.clocks import ManualClock
 from support.mail import keep_mail, story_of

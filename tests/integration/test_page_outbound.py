@@ -12,12 +12,12 @@ import pytest
 from postroom.core.outbound.priority import Throttle
 from postroom.operations.outbound.suppressions import list_suppressions
 from postroom.operations.outbound.tenants import load_tenant
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.outbound import destinations, senders, suppressions
 from postroom.store.outbound.outbound_views import load_conversation
 from postroom.store.outbound.senders import load_sender
 from postroom.store.people.audit import AuditView, list_audit
+from postroom.system.wall_clock import wall_clock
 from support.hostile_text import ATTACKS, smuggled, storable
 from support.outgoing_traffic import FERRY, KETTLE, PARROT, Outgoing, fill_outbound, signed
 from support.page_app import visiting_pages, visitor

@@ -10,12 +10,12 @@ import httpx2
 import pytest
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature, list_audit
 from postroom.store.rules.proposals import list_proposals
 from postroom.store.rules.rules import disable_rule, keep_rules, list_rules, unconfirmed_rules
+from postroom.system.wall_clock import wall_clock
 from support.page_app import visiting_pages, visitor
 from support.page_forms import submit
 from support.rule_pages import ATTACKS, CLUB, INVOICE, LUNCH, PARCEL, SHOP, mailbox, stored

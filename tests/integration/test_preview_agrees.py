@@ -19,12 +19,12 @@ from postroom.operations.preview.preview_mail import recipient_of
 from postroom.operations.preview.preview_processes import LEAST, preview_all
 from postroom.operations.preview.preview_rules import rules_of
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.contacts import EVERY_MAILBOX, keep_contacts
 from postroom.store.people.audit import Signature
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.mailbox import Mailbox
 from support.product import OWNER, TOKEN, raw_mail, running_product
 from support.written_mail import FRIEND, MESSAGES, SENT

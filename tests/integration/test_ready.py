@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from postroom.intake.disk import DiskReserve
 from postroom.interfaces.http.ready import ready_endpoint
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import FILE, connect_database, open_database
@@ -19,6 +18,7 @@ from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.engine.write_ahead_log import LONG_BYTES
 from postroom.store.jobs.jobs import open_lease
 from postroom.store.jobs.leaders import NEGLECTED_AFTER
+from postroom.system.wall_clock import wall_clock
 from support.postgres import PostgresServer
 from support.scripted_feed import ScriptedFeed, overview_application
 

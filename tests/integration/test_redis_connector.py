@@ -14,10 +14,10 @@ from redis.asyncio import Redis
 
 from postroom.core.errors import PostroomError
 from postroom.intake.intake import Intake
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.intake.acceptance import Accepted
 from postroom.store.intake.connectors import list_connectors
+from postroom.system.wall_clock import wall_clock
 from support.patience import PATIENCE_S
 from support.redis import running_redis
 from support.redis_setup import GROUP, IDENTITY, LOOK_AGAIN_S, STREAM

@@ -12,9 +12,9 @@ from redis.asyncio import Redis
 from postroom.core.errors import SettingsError
 from postroom.sources.redis_stream.stream import RedisStream, connect
 from postroom.sources.runtime import Connector, Heartbeats, sending_heartbeats
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.intake.connectors import list_connectors
+from postroom.system.wall_clock import wall_clock
 from support.postgres import free_port
 from support.redis import running_redis
 from support.redis_setup import GROUP, IDENTITY, STREAM, RedisSetup, Switchboard, event_ids

@@ -10,7 +10,7 @@ import httplib2
 import pytest
 from google.oauth2 import service_account
 
-from postroom.store.engine.clock import wall_clock
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.methods import PUBSUB, READONLY
 from support.clocks import ManualClock
 from support.sandbox import Sandbox, running_sandbox

@@ -14,7 +14,8 @@ from postroom.mailboxes.gmail.errors import (
     RateLimited,
     ScopeMissing,
 )
-from postroom.mailboxes.gmail.oauth import ConsentLife, GoogleApp, GoogleOAuth, answer_in, begin_consent
+from postroom.mailboxes.gmail.oauth import ConsentLife, GoogleApp, GoogleOAuth, begin_consent
+from postroom.mailboxes.oauth.consent import answer_in
 from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.mailbox import Mailbox

@@ -19,7 +19,6 @@ from postroom.store.actions import actions
 from postroom.store.actions.decisions import decisions_about
 from postroom.store.actions.protection import protect
 from postroom.store.actions.undos import undoable
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
@@ -28,6 +27,7 @@ from postroom.store.jobs.jobs import retry_job
 from postroom.store.mail.labels import SeenLabel, sync_labels
 from postroom.store.mail.mail import load_message
 from postroom.store.rules.rules import add_rules, edit_rule, load_rule
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.approvals import Approvals
 from postroom.triage.act.undo_requests import undo_these
 from postroom_sandbox.faults import Fault

@@ -6,8 +6,8 @@ import multiprocessing
 import pytest
 
 from postroom.core.errors import BadInput, Refused
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import wall_clock
 from postroom_simulator.runs import KEPT, STEPS, SimulationRequest, SimulationRun, SimulationRuns
 from support.outgoing_traffic import KETTLE, Outgoing
 from support.patience import PATIENCE_S

@@ -30,13 +30,13 @@ from postroom.outbound.queue.dsn import Action, ReportedMail, ReportedRecipient,
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.smtp_delivery import SmtpRoad
 from postroom.settings.reading import load_settings
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.installation import timeline
 from postroom.store.outbound import outbound, sender_counts, suppressions
 from postroom.store.outbound.outbound_turns import miscounted_turns
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.smtp_server import Drop, SmtpServer
 from support.clocks import ManualClock
 from support.shell import Shell

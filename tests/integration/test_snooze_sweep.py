@@ -12,11 +12,11 @@ from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.store.accounts.accounts import list_accounts
 from postroom.store.actions import pauses
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import jobs
 from postroom.system.checked_http import CheckedClient
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.handlers.snooze_sweep import SnoozeSweep
 from support.mailboxes import always
 from support.message_setup import MessageSetup, message_setup

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import trustme
 
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom.store.outbound.senders import load_sender
+from postroom.system.wall_clock import wall_clock
 from support.patience import PATIENCE_S
 from support.submission import ADA, HOST, added_sender, authority, connected, queued_as
 

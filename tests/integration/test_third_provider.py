@@ -38,10 +38,10 @@ from postroom.operations.people.audit import Signature, signature
 from postroom.operations.preview.preview_account import fetch_mail
 from postroom.settings.reading import Settings, load_settings
 from postroom.store.accounts.accounts import act_from
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 from support.arrived import ArrivedMail, arrived_mail
 from support.clocks import ManualClock
 from support.folder_mailbox import Folders

@@ -26,7 +26,6 @@ from postroom.operations.preview.preview import Previewer, PreviewRules
 from postroom.operations.preview.preview_mail import recipient_of
 from postroom.operations.preview.preview_rules import rules_of, starter_drafts
 from postroom.store.actions import decisions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
@@ -35,6 +34,7 @@ from postroom.store.mail.mail import account_of
 from postroom.store.mail.simulation import MessageSelection, PastMessage
 from postroom.store.people.audit import Signature
 from postroom.store.rules import rules
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.decide.simulate import (
     ForeseenDecision,
     SimulatedPair,
@@ -64,7 +64,7 @@ def messages() -> list[Path]:
 def user_and_known(raws: list[bytes]) -> tuple[str, Known]:
     """Whoever is written to most is the user; every tenth sender is a contact."""
     from postroom.core.mail.addresses import addresses
-    from postroom.core.mail.tiers import values
+    from postroom.core.mail.headers import values
 
     messages = [parse_message(raw).headers for raw in raws]
     to = Counter(address for headers in messages for value in values(headers, "to") for address in addresses(value))

@@ -10,8 +10,9 @@ import pytest
 from postroom.core.actions.safety import Policy
 from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.gmail.credentials import AccessTokens
-from postroom.mailboxes.gmail.oauth import GoogleApp, GoogleOAuth, Grant
+from postroom.mailboxes.gmail.oauth import GoogleApp, GoogleOAuth
 from postroom.mailboxes.gmail.scopes import MODIFY
+from postroom.mailboxes.oauth.tokens import Grant
 from postroom.operations.accounts.connecting import connect
 from postroom.operations.caller import Caller
 from postroom.store.engine.database import Database

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from postroom.core.mail.accounts import endpoint_of
 from postroom.store.accounts.accounts import act_from, list_accounts
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail.mail import ACTS_ON_ALL, keep_account
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 
 
 async def act_on_all_mail(database: Database) -> None:

@@ -10,8 +10,10 @@ from random import Random
 
 import httpx2
 
-from postroom.mailboxes.gmail.oauth import GoogleApp, GoogleOAuth, Grant, answer_in, begin_consent
+from postroom.mailboxes.gmail.oauth import GoogleApp, GoogleOAuth, begin_consent
 from postroom.mailboxes.gmail.scopes import Level
+from postroom.mailboxes.oauth.consent import answer_in
+from postroom.mailboxes.oauth.tokens import Grant
 from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox, utc_now

@@ -31,7 +31,6 @@ from postroom.operations.people.tokens import make_token
 from postroom.settings.reading import Settings
 from postroom.store.actions import decisions, protection
 from postroom.store.actions.pauses import pause
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import acceptance, inbox
@@ -41,6 +40,7 @@ from postroom.store.outbound.outbound import MailSender, NewMail, lease_mail
 from postroom.store.outbound.outbound_recipients import Attempt, RecipientChange, record_outcomes
 from postroom.store.rules.proposals import proposing
 from postroom.store.rules.rules import keep_rules
+from postroom.system.wall_clock import wall_clock
 from support.clocks import ManualClock
 from support.hostile_text import storable
 from support.intake_pages import IntakeSetup

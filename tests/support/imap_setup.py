@@ -17,10 +17,10 @@ from postroom.mailboxes.imap.following.live import ImapConnector
 from postroom.mailboxes.imap.following.place_index import PlaceIndex
 from postroom.operations.jobs.queues import peek
 from postroom.sources.mcp_switchboard import switchboard_within
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from support.clocks import ManualClock
 from support.gmail_setup import ListeningSwitchboard, WatchedHealth
 from support.imap_mailbox import Beside, account_on

@@ -8,10 +8,10 @@ from uuid import UUID
 from postroom.core.jobs.job import Enqueued, JobView, NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.store.engine.batcher import Batcher
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs as store
 from postroom.store.jobs.new_jobs import new_job
+from postroom.system.wall_clock import Clock, wall_clock
 
 
 class JobQueue:

@@ -13,7 +13,6 @@ from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import JobView
 from postroom.core.jobs.types import CATALOGUE
 from postroom.store.actions import actions, decisions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -21,6 +20,7 @@ from postroom.store.jobs import jobs
 from postroom.store.jobs.job_builders import undo_job
 from postroom.store.mail import mail
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.action_requests import ActionRequests
 from support.patience import PATIENCE_S
 from support.product import Product, raw_mail, running_product

@@ -14,8 +14,8 @@ from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
 from postroom.interfaces.http.application import create_application
 from postroom.operations.parts import Parts
 from postroom.settings.reading import load_settings
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock, wall_clock
 
 HOST = "postroom.test"
 

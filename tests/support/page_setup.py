@@ -28,9 +28,9 @@ from postroom.operations.parts import Parts
 from postroom.settings.reading import Settings
 from postroom.store.actions import approvals, decisions, undos
 from postroom.store.actions.approvals import Approval
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.system.wall_clock import wall_clock
 from support.clocks import ManualClock, zone_at_noon
 from support.store.job_setup import JobSetup
 from support.store.mail_setup import MailSetup, Sample

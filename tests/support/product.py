@@ -32,7 +32,6 @@ from postroom.settings.reading import Settings
 from postroom.sources.mcp_switchboard import McpSwitchboard
 from postroom.sources.runtime import ConnectorHealth
 from postroom.store.actions import decisions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import inbox
@@ -41,6 +40,7 @@ from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import mail
 from postroom.store.rules.rules import add_rules
 from postroom.system.checked_http import CheckedClient
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

@@ -19,8 +19,8 @@ from postroom.sources.redis_stream.source import RedisSource
 from postroom.sources.redis_stream.stream import RedisStream, connect
 from postroom.sources.runtime import ConnectorHealth, State
 from postroom.sources.switchboard_client import Receipt
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import wall_clock
 from support.patience import PATIENCE_S
 from support.redis import RedisServer
 from support.switchboard import services_on

@@ -6,9 +6,9 @@ from html import unescape
 import httpx2
 
 from postroom.core.rules.draft import RuleDraft
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.rules.rules import RuleView, list_rules
+from postroom.system.wall_clock import wall_clock
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.store.job_setup import JobSetup

@@ -18,15 +18,21 @@ from postroom.outbound.submission.logins import Logins
 from postroom.outbound.submission.smtp_connection import SessionLimits
 from postroom.outbound.submission.smtp_server import ConnectionLimits, Connections, local_sender, serving_submission
 from postroom.outbound.submission.smtp_session import Service
-from postroom.outbound.submission.submissions import PATIENCE_S as USUAL_PATIENCE_S
-from postroom.outbound.submission.submissions import SubmissionLimits, SubmissionOptions, Submissions
+from postroom.outbound.submission.submissions import (
+    PATIENCE_S as USUAL_PATIENCE_S,
+)
+from postroom.outbound.submission.submissions import (
+    SubmissionLimits,
+    SubmissionOptions,
+    Submissions,
+)
 from postroom.settings.submission import SubmissionSettings
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound import outbound, senders
 from postroom.store.outbound.outbound import RecipientView
 from postroom.store.outbound.senders import NewSender, SenderView
 from postroom.store.outbound.submissions import SubmissionView, load_submission
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.vault.passwords import hash_password
 from support.patience import PATIENCE_S
 from support.store.fault_cases_registry import signed

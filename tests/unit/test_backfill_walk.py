@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from postroom.core.backfill.cursor import Cursor
-from postroom.core.backfill.window import Window, zone_named
+from postroom.core.backfill.window import Window
+from postroom.core.days import zone_named
 from postroom.core.errors import (
     AccountUnusable,
     BadInput,

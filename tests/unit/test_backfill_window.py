@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroom.core.backfill.cursor import Cursor, parse_cursor
-from postroom.core.backfill.window import Window, checked_window, day_in, zone_named
+from postroom.core.backfill.window import Window, checked_window
+from postroom.core.days import day_in, zone_named
 from postroom.core.errors import BadInput
 
 BERLIN = ZoneInfo("Europe/Berlin")

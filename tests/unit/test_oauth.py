@@ -16,11 +16,9 @@ from postroom.mailboxes.gmail.oauth import (
     AppRefused,
     ConsentLife,
     ConsentRefused,
-    ConsentRequest,
     GoogleApp,
     GoogleOAuth,
     address_of,
-    answer_in,
     begin_consent,
 )
 from postroom.mailboxes.gmail.scopes import (
@@ -37,6 +35,7 @@ from postroom.mailboxes.gmail.scopes import (
     missing_scopes,
     needs_more,
 )
+from postroom.mailboxes.oauth.consent import ConsentRequest, answer_in
 from postroom.mailboxes.oauth.loopback import FINISHED, listening
 from support.patience import PATIENCE_S
 

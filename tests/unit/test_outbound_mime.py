@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from postroom.core.errors import BadInput
 from postroom.core.mail.auto_reply import is_automatic
 from postroom.core.mail.carrier import MARK
+from postroom.core.mail.headers import Headers
 from postroom.core.mail.references import MOST_REFERENCES
-from postroom.core.mail.tiers import Headers
 from postroom.outbound.queue.attachments import Attached, Attachment, attached_to, html_of
 from postroom.outbound.queue.mime import Author, Original, answer_address, build_forward, build_reply
 

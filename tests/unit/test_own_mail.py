@@ -2,8 +2,9 @@
 
 import pytest
 
+from postroom.core.mail.headers import Headers
 from postroom.core.mail.own_mail import is_own_mail
-from postroom.core.mail.tiers import Headers, Known
+from postroom.core.mail.tiers import Known
 
 ME = "mara@lindqvist.example"
 KNOWN = Known(frozenset({ME, "m@work.example"}), own_hosts=frozenset({"mx.google.com"}))

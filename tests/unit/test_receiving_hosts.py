@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from postroom.core.mail.tiers import Headers, Known
+from postroom.core.mail.headers import Headers
+from postroom.core.mail.tiers import Known
 from postroom.mailboxes.following.receiving_hosts import MOST_LEARNED, MOST_WAITING, ReceivingHosts
 
 MARA = "mara@lindqvist.example"

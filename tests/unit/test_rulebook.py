@@ -15,8 +15,8 @@ from postroom.core.rules.conditions import read_conditions
 from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.patterns import STEPS, PatternRefused, TextSet, pattern_of, utf8
 from postroom.core.rules.rule import Outcome, Rule
-from postroom.core.rules.rule_index import ADDRESS_KINDS, WORD_FIELDS
-from postroom.core.rules.rulebook import Rulebook, needed_keys
+from postroom.core.rules.rule_index import ADDRESS_KINDS, WORD_FIELDS, needed_keys
+from postroom.core.rules.rulebook import Rulebook
 from support.loop_watch import GOOD_SHARE, LoopWatch
 from support.naive_rules import naive_first_match
 from support.processor_time import least_cost

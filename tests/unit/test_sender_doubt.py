@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postroom.core.mail.headers import Headers
 from postroom.core.mail.mime import parse_message
 from postroom.core.mail.sender_doubt import is_own_host, parse_results, sender_doubt, top_host
-from postroom.core.mail.tiers import Headers, Known, assign_tier, assign_tier_from_raw
+from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw
 from support.processor_time import MILLION, within_turns
 
 HOST = "mx.google.com"

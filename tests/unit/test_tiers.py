@@ -4,8 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from postroom.core.mail.headers import Headers
 from postroom.core.mail.mime import parse_message
-from postroom.core.mail.tiers import Headers, Known, assign_tier, assign_tier_from_raw, message_ids, sender_address
+from postroom.core.mail.tiers import Known, assign_tier, assign_tier_from_raw, message_ids, sender_address
 
 KNOWN = Known.of({"mara@lindqvist.example"}, {"ida@lindqvist.example", "käthe@bücher.example"}, {"<sent@x>", "<two@x>"})
 STRANGER = ("From", "a@b.example")

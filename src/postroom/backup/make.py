@@ -17,9 +17,9 @@ from postroom.backup import postgres_copy, sqlite_copy
 from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveWriter, Manifest, Progress, silent
 from postroom.backup.disk_space import enough_space, size_of
 from postroom.core.errors import BackupError, BadInput
-from postroom.store.engine.clock import wall_clock
 from postroom.system.private_files import DATABASE as FILE
 from postroom.system.private_files import replace_private
+from postroom.system.wall_clock import wall_clock
 
 LAST_BACKUP = "timeline.json.last-backup"
 _NOT_STATE = ("-wal", "-shm", ".partial", "-journal")

@@ -11,8 +11,9 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.store.accounts.secret_keys import list_key_uses
-from postroom.store.engine.clock import clock_of, wall_clock
+from postroom.store.engine.clock import clock_of
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.approvals import Approvals, Channel
 from postroom.triage.act.discord_buttons import PURPOSE, ButtonIds
 from postroom.triage.act.webhook import AnswerHook, WebhookChannel

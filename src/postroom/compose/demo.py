@@ -20,12 +20,12 @@ from postroom.operations.installation.demo import MARKER, demo_folder
 from postroom.settings.reading import FILE_NAME, Settings
 from postroom.settings.sections import ModelSettings, Section
 from postroom.store.accounts.accounts import list_accounts
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.serve_lock import FILE as LOCK_FILE
 from postroom.store.engine.serve_lock import serve_lock
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.correspondents import OWNER
 from postroom_sandbox.drip import drip
 from postroom_sandbox.emulator import Emulator

@@ -15,10 +15,11 @@ import structlog
 from postroom.core.errors import BadInput
 from postroom.operations.caller import Caller
 from postroom.operations.outbound.senders import WantedSender, add_sender
-from postroom.operations.people.audit import Signature, signature
+from postroom.operations.people.audit import signature
 from postroom.operations.people.tokens import TokenRole, make_token
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
+from postroom.store.people.audit import Signature
 from postroom_sandbox.town import CUSTOMERS, ENDPOINT, Customer, Post, mail_exchange, send_events, submit_mail
 
 log = structlog.get_logger()

@@ -25,11 +25,11 @@ from postroom.core.errors import LeaseLost, PostroomError, StoreError
 from postroom.core.mail.gate import ClearanceExpired
 from postroom.jobs.worker import holder_name
 from postroom.store.actions import mailbox_writers, pauses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.mail.labels import seen, sync_labels
 from postroom.system.boot_clock import BootClock, since_boot
+from postroom.system.wall_clock import Clock, wall_clock
 
 if TYPE_CHECKING:
     from postroom.core.actions.permits import Permit

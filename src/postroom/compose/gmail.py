@@ -46,7 +46,7 @@ async def run_gmail_source(settings: Settings, stop: asyncio.Event, **watching: 
 
     from postroom.sources.mcp_switchboard import switchboard_at
     from postroom.sources.runtime import ConnectorHealth, introduce, sending_heartbeats
-    from postroom.store.engine.clock import wall_clock
+    from postroom.system.wall_clock import wall_clock
 
     email = watching["email"].lower()
     identity = endpoint_of(NAME, email)

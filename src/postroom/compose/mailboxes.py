@@ -29,13 +29,13 @@ from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.sources.mcp_switchboard import McpSwitchboard
 from postroom.store.accounts import accounts
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs.job_builders import labels_job
 from postroom.store.jobs.jobs import enqueue_many
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.handlers.label_watch import LabelWatch
 
 log = structlog.get_logger()

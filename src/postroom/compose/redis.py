@@ -36,7 +36,7 @@ async def run_redis_source(settings: Settings, stop: asyncio.Event, **reading: U
     from postroom.sources.redis_stream.source import RedisSource
     from postroom.sources.redis_stream.stream import RedisStream
     from postroom.sources.runtime import Connector, ConnectorHealth, Heartbeats, introduce, sending_heartbeats
-    from postroom.store.engine.clock import wall_clock
+    from postroom.system.wall_clock import wall_clock
 
     identity, consumer = reading["identity"], reading["consumer"]
     token = connector_token(settings, identity)

@@ -7,8 +7,9 @@ import httpx2
 
 from postroom.outbound.queue.scoring import Channel, Scoring
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import clock_of, wall_clock
+from postroom.store.engine.clock import clock_of
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.webhook import SignedWebhook
 from postroom.triage.handlers.sender_notify import NoticeAddresses, SenderNotify
 

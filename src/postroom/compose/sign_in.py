@@ -30,8 +30,13 @@ from postroom.operations.people.pages_address import link_address
 from postroom.operations.people.people import offer_first_link
 from postroom.operations.people.sessions import Sessions
 from postroom.operations.people.sign_in import SignIn
-from postroom.outbound.submission.certificates import LOOK_EVERY_S as CERTIFICATE_LOOK_EVERY_S
-from postroom.outbound.submission.certificates import BadCertificate, Certificates
+from postroom.outbound.submission.certificates import (
+    LOOK_EVERY_S as CERTIFICATE_LOOK_EVERY_S,
+)
+from postroom.outbound.submission.certificates import (
+    BadCertificate,
+    Certificates,
+)
 from postroom.settings.reading import Settings
 from postroom.settings.web import WebSettings
 from postroom.store.engine.database import Database

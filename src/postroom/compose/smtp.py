@@ -26,9 +26,9 @@ from postroom.outbound.smtp.options import Reuse, SmartHost, SmtpOptions, Timeou
 from postroom.outbound.smtp.transport import SmtpTransport
 from postroom.settings.delivery import DeliverySettings
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.system.boot_clock import since_boot
+from postroom.system.wall_clock import Clock, wall_clock
 
 SIGNING_THREADS = 2
 

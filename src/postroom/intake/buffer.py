@@ -19,7 +19,6 @@ from postroom.core.mail.message import storable
 from postroom.core.metrics import DEQUEUE_BY_TIER, LIFECYCLE_TRANSITION, MESSAGE_EVENT, PROCESS_LATENCY
 from postroom.core.queue.queues import Policy, Queues
 from postroom.core.tally import Tally
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -27,6 +26,7 @@ from postroom.store.engine.long_poll import LongPoll, check_wait
 from postroom.store.intake import history, inbox
 from postroom.store.intake.acceptance import CHANNEL
 from postroom.store.intake.inbox import LeaseRef
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.telemetry.tracing import add_event, span
 
 log = structlog.get_logger()
@@ -36,8 +36,6 @@ POLL_S = 1.0
 SWEEP_EVERY_S = 1.0
 LONGEST_REASON = 500
 MOST_REPORTED_SINGLY = 50
-
-__all__ = ["Buffer", "Delivery", "LeaseRef"]
 
 
 @dataclass(frozen=True, slots=True)

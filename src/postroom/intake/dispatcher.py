@@ -35,7 +35,6 @@ from postroom.core.mail.stored_categories import stored_categories
 from postroom.core.queue.queues import EMAIL, HISTORY, Policy
 from postroom.intake.buffer import Buffer
 from postroom.store.actions import decisions
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -44,6 +43,7 @@ from postroom.store.intake.acceptance import CHANNEL
 from postroom.store.jobs import jobs
 from postroom.store.jobs.job_builders import classify_job
 from postroom.store.mail import mail
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.telemetry.tracing import current_traceparent, span
 
 log = structlog.get_logger()

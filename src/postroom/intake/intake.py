@@ -35,10 +35,10 @@ from postroom.core.tally import Tally
 from postroom.core.traceparent import is_traceparent
 from postroom.intake.disk import RETRY_AFTER, DiskReserve
 from postroom.store.engine.batcher import Batcher
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake.acceptance import Accepted, Outcome, RoutedEnvelope, accept_many
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.telemetry.tracing import add_event, current_traceparent, span
 
 LARGEST_BATCH = 100

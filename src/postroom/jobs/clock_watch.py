@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.clock_jumps import SLACK
 from postroom.system.boot_clock import BootClock
+from postroom.system.wall_clock import Clock
 
 # A transaction that was under way when the clock was set back may still store a time of the old clock.
 AGAIN_AFTER_S = 60.0

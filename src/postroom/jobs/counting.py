@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import hour_of
 from postroom.store.jobs import job_figures
+from postroom.system.wall_clock import Clock, wall_clock
 
 # A transaction that ends jobs names its time before it commits; by then it has.
 SETTLED_AFTER = timedelta(seconds=5)

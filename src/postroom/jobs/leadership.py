@@ -25,12 +25,12 @@ from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import holder_name
 from postroom.store.engine import clock_jumps
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import jobs as store
 from postroom.store.jobs import leaders
 from postroom.system.boot_clock import BootClock, since_boot
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

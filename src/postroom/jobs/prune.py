@@ -4,9 +4,9 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs as store
+from postroom.system.wall_clock import Clock, wall_clock
 
 BATCH = 1000
 LONGEST_PASS_S = 10.0

@@ -3,9 +3,9 @@
 import structlog
 
 from postroom.store.engine import clock_jumps
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs as store
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

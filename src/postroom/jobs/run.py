@@ -7,11 +7,11 @@ from uuid import UUID
 from postroom.core.actions.permits import HeldLease, Permit
 from postroom.core.errors import Canceled
 from postroom.core.jobs.job import Job, StepView
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs.job_steps import begin_step, finish_step, steps_of
+from postroom.system.wall_clock import Clock
 
 T = TypeVar("T")
 

@@ -12,12 +12,12 @@ from cronsim import CronSim, CronSimError
 from postroom.core.errors import BadInput
 from postroom.core.jobs.job import NewJob
 from postroom.core.jobs.types import Catalogue
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.codecs import from_json, json_text
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs as store
 from postroom.store.jobs import schedules
 from postroom.store.jobs.new_jobs import new_job
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

@@ -31,12 +31,12 @@ from postroom.jobs.buffer import Buffer
 from postroom.jobs.failure import ending_of
 from postroom.jobs.marks import MarkKeeper
 from postroom.jobs.run import Handler, JobRun
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.jobs import jobs as store
 from postroom.system.boot_clock import BootClock, since_boot
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.telemetry.tracing import span
 
 log = structlog.get_logger()

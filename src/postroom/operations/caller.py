@@ -12,10 +12,10 @@ from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Refused
 from postroom.core.roles import Principal
 from postroom.core.visitors import Visitor
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature, record_audit
+from postroom.system.wall_clock import Clock, wall_clock
 
 T = TypeVar("T")
 Ends = tuple[Callable[[], Awaitable[object]], ...]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from postroom.core.errors import Refused
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock, wall_clock
 
 if TYPE_CHECKING:
     from postroom.core.actions.safety import Policy

@@ -22,7 +22,8 @@ from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from postroom.core.backfill.cursor import Cursor, parse_cursor
-from postroom.core.backfill.window import Window, zone_named
+from postroom.core.backfill.window import Window
+from postroom.core.days import zone_named
 from postroom.core.errors import (
     AccountUnusable,
     BadInput,

@@ -20,7 +20,9 @@ from opentelemetry.sdk.metrics.export import (
     MetricsData,
     PeriodicExportingMetricReader,
 )
-from opentelemetry.sdk.metrics.export import Metric as CollectedMetric
+from opentelemetry.sdk.metrics.export import (
+    Metric as CollectedMetric,
+)
 from prometheus_client import CollectorRegistry
 
 from postroom.core.metrics import METRICS, Metric

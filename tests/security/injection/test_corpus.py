@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from postroom.core.mail.headers import values
 from postroom.core.mail.mime import parse_message
-from postroom.core.mail.tiers import values
 from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.model_decision import TOOL, decision_schema
 from postroom.triage.decide.prompt import Mode, build_prompt

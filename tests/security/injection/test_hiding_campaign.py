@@ -18,12 +18,12 @@ from postroom.core.mail.contacts import Contact
 from postroom.operations.mail.mail_lines import MailQuestion, list_lines
 from postroom.settings.reading import Settings
 from postroom.store.actions.actions import list_actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
 from postroom.store.mail.contacts import keep_contacts
 from postroom.store.people.audit import Signature, list_audit
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.model_api import ModelApi, running_model_api

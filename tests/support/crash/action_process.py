@@ -30,12 +30,12 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.store.actions import actions
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database
 from postroom.store.jobs import jobs
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.action_requests import ActionRequests
 from postroom.triage.act.executor import DEFAULT_SNOOZE_LABEL, Executor
 from postroom.triage.act.undo import UndoService

@@ -13,7 +13,6 @@ from postroom.core.mail.message import read_mail
 from postroom.core.queue.queues import EMAIL
 from postroom.core.rules.draft import RuleDraft
 from postroom.intake.intake import Intake
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
@@ -21,6 +20,7 @@ from postroom.store.intake import inbox
 from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import mail
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running

@@ -28,7 +28,7 @@ from postroom.mailboxes.gmail.resources import Message
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import McpSwitchboard, switchboard_at
 from postroom.sources.switchboard_client import BackfillProgress, BackfillStatus
-from postroom.store.engine.clock import wall_clock
+from postroom.system.wall_clock import wall_clock
 from support.fork_server import run_as_child
 from support.patience import PATIENCE_S
 from support.processes import announce

@@ -14,8 +14,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from postroom.intake.buffer import Buffer, Delivery, LeaseRef
+from postroom.intake.buffer import Buffer, Delivery
 from postroom.store.engine.opening import open_database
+from postroom.store.intake.inbox import LeaseRef
 from support.crash import halting_disk
 from support.crash.gaps import Gap, HaltingInGap
 from support.crash.traffic import QUEUES

@@ -21,9 +21,9 @@ from postroom.core.jobs.job import Job
 from postroom.core.jobs.retry import RetryPolicy
 from postroom.core.jobs.types import Catalogue, JobType, KeyLifetime
 from postroom.jobs.run import Handler, JobRun
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Script, Text, schema_change, transaction
 from postroom.store.jobs.jobs import completing_one
+from postroom.system.wall_clock import wall_clock
 
 SOON = RetryPolicy(base=timedelta(milliseconds=10), cap=timedelta(milliseconds=100))
 CATALOGUE = Catalogue(

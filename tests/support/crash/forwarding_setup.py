@@ -13,13 +13,13 @@ from random import Random
 
 from postroom.core.mail.carrier import MARK
 from postroom.core.rules.draft import RuleDraft
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database, open_database
 from postroom.store.outbound import outbound, outbound_answers
 from postroom.store.people.audit import Signature
 from postroom.store.rules.rules import add_rules
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox

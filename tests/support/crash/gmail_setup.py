@@ -15,11 +15,11 @@ from typing import Any
 
 from postroom.core.errors import PostroomError
 from postroom.intake.intake import Intake
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.intake.acceptance import Accepted
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.mailbox import Mailbox
 from postroom_sandbox.server import running_emulator

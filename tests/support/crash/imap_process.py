@@ -31,7 +31,7 @@ from postroom.mailboxes.imap.session import Session
 from postroom.mailboxes.imap.sign_in import Credentials
 from postroom.mailboxes.imap.wire import Endpoint
 from postroom.sources.mcp_switchboard import switchboard_at
-from postroom.store.engine.clock import wall_clock
+from postroom.system.wall_clock import wall_clock
 from support.fork_server import run_as_child
 from support.gates import BY_HAND, OpenGate
 from support.imap_server import PASSWORD

@@ -33,9 +33,9 @@ from postroom.mailboxes.imap.wire import Endpoint
 from postroom.outbound.queue.delivery import Sender
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.smtp.channel import Channel
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom.store.outbound import outbound
+from postroom.system.wall_clock import wall_clock
 from support.crash.action_steps import KillableDatabase, KillPlan, Step
 from support.fork_server import run_as_child
 from support.imap_server import PASSWORD

@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 
 from postroom.core.mail.accounts import endpoint_of
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.intake.inbox import LeaseRef
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from support.crash.gmail_setup import CountingIntake
 from support.crash.imap_other_client import OtherClient, kind_of
 from support.imap_server import ImapServer, address_of

@@ -7,9 +7,10 @@ from random import Random
 from uuid import UUID
 
 from postroom.core.queue.queues import Policy
-from postroom.intake.buffer import Buffer, Delivery, LeaseRef
+from postroom.intake.buffer import Buffer, Delivery
 from postroom.store.engine.codecs import as_time, from_json
 from postroom.store.engine.database import Database
+from postroom.store.intake.inbox import LeaseRef
 from support.crash.evidence import Place
 from support.crash.inbox_evidence import all_rows
 from support.crash.traffic import MOST_DELIVERIES, POLICIES, QUEUES

@@ -26,9 +26,9 @@ from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
 from postroom.outbound.queue.delivery import Sender
 from postroom.outbound.queue.pace import Pace
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.opening import open_database
 from postroom.system.checked_http import CheckedClient
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.executor import Executor
 from postroom.triage.handlers.action_gmail import ActionGmail
 from postroom.triage.handlers.outbound_send import OutboundSend

@@ -8,12 +8,13 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-from postroom.intake.buffer import Buffer, LeaseRef
+from postroom.intake.buffer import Buffer
 from postroom.intake.intake import Intake
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.store.intake.acceptance import Accepted
+from postroom.store.intake.inbox import LeaseRef
+from postroom.system.wall_clock import wall_clock
 from support.clocks import ManualClock
 from support.crash.evidence import Place
 from support.crash.gaps import Gap, GapsSeen

@@ -11,10 +11,10 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from postroom.core.queue.queues import EMAIL, GATEWAY, Queues
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
+from postroom.system.wall_clock import wall_clock
 from support.backfills import NAMED, open_backfill
 
 OWNER = "me@example.com"

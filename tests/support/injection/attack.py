@@ -22,7 +22,6 @@ from postroom.settings.reading import Settings
 from postroom.store.actions import decisions
 from postroom.store.actions.approvals import list_waiting
 from postroom.store.actions.protection import protect
-from postroom.store.engine.clock import wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -34,6 +33,7 @@ from postroom.store.mail.labels import SeenLabel, edit_labels, list_all_labels, 
 from postroom.store.mail.mail import keep_account
 from postroom.store.people.audit import Signature
 from postroom.store.rules.guidance import Direction, ModelRule, add_guidance
+from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.history import Change
 from postroom_sandbox.mailbox import Mailbox

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 from postroom.core.backfill.cursor import Cursor
 from postroom.core.backfill.job import BackfillJob, FailedMessage, NewBackfill, Progress
-from postroom.core.backfill.window import Window, day_in
+from postroom.core.backfill.window import Window
+from postroom.core.days import day_in
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.queue.queues import EMAIL
 from postroom.intake.dispatcher import Dispatcher

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from postroom.core.backfill.window import DAY, Window
+from postroom.core.backfill.window import Window
+from postroom.core.days import DAY
 from postroom.core.errors import BadInput
 
 LONGEST_SPAN = 31 * DAY

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from postroom.core.days import DAY, day_in, start_of, zone_named
+from postroom.core.days import DAY, start_of
 from postroom.core.errors import BadInput
-
-__all__ = ["DAY", "EARLIEST", "Window", "checked_window", "day_in", "start_of", "zone_named"]
 
 EARLIEST = date(1970, 1, 1)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.carrier import MARK
-from postroom.core.mail.tiers import Headers, values
+from postroom.core.mail.headers import Headers, values
 
 BULK = frozenset({"bulk", "list", "junk", "auto_reply"})
 # Header fields that programs add, and people's mail clients do not.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_tz
 from functools import lru_cache
 
-from postroom.core.mail.tiers import Headers, values
+from postroom.core.mail.headers import Headers, values
 
 EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)
 TOLERANCE = timedelta(days=1)

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from datetime import date
 from typing import Any, Literal, assert_never, cast
 
-from postroom.core.backfill.window import checked_window, zone_named
+from postroom.core.backfill.window import checked_window
+from postroom.core.days import zone_named
 from postroom.core.errors import BadInput
 from postroom.core.mail.categories import CATEGORIES, chosen_categories
 from postroom.core.suggestions import did_you_mean

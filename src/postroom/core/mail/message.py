@@ -12,8 +12,9 @@ from typing import Any, cast
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.dates import sent_at
+from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.sender_doubt import DOUBTS, SenderDoubt
-from postroom.core.mail.tiers import Headers, sender_address, values
+from postroom.core.mail.tiers import sender_address
 from postroom.core.queue.envelope import Envelope
 
 LONGEST_SUBJECT = 2000

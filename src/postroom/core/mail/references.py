@@ -1,6 +1,7 @@
 """The ids by which an answer belongs to its conversation (RFC 5322, `References`)."""
 
-from postroom.core.mail.tiers import Headers, message_ids, values
+from postroom.core.mail.headers import Headers, values
+from postroom.core.mail.tiers import message_ids
 
 LONGEST_ID = 250
 MOST_REFERENCES = 20

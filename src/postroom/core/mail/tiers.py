@@ -22,21 +22,6 @@ from postroom.core.mail.sender_doubt import NAMES as SENDER_HEADERS
 from postroom.core.mail.sender_doubt import undoubted_sender
 from postroom.core.queue.envelope import PolicyTier
 
-__all__ = [
-    "TIER_HEADERS",
-    "Assignment",
-    "Headers",
-    "Known",
-    "addressed_to_user",
-    "answers_user",
-    "assign_tier",
-    "assign_tier_from_raw",
-    "is_bulk",
-    "message_ids",
-    "sender_address",
-    "values",
-]
-
 BULK_PRECEDENCE = frozenset({"bulk", "list", "junk"})
 TIER_HEADERS = (*SENDER_HEADERS, "in-reply-to", "to", "list-unsubscribe", "precedence")
 """All headers that the rules look at. Those of the sender must come in the order in which the message has them."""

@@ -14,9 +14,7 @@ from postroom.core.rules.leaf import BrokenRule, Test
 from postroom.core.rules.needs import READ_THE_TEXT
 from postroom.core.rules.patterns import STEPS
 from postroom.core.rules.rule import Outcome, Rule, Scope, ScopeTest, kinds_used, read_scope
-from postroom.core.rules.rule_index import RuleIndex, leaves_of, needed_keys
-
-__all__ = ["Matches", "Outcome", "Rulebook", "needed_keys"]
+from postroom.core.rules.rule_index import RuleIndex, leaves_of
 
 # Casefolding and searching a longer body would block an event loop for too long.
 LONG_BODY = 200_000

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from postroom.core.backfill.plan import planned_backfills
-from postroom.core.backfill.window import day_in, zone_named
+from postroom.core.days import day_in, zone_named
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.backfill_output import estimate_lines, estimate_row, show_backfill
 from postroom.interfaces.cli.backfill_watch import watch_backfill

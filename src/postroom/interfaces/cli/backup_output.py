@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from postroom.operations.installation.backups import Manifest, Progress
+    from postroom.backup.archive import Manifest, Progress
 
 EVERY_S = 1.0
 

@@ -12,7 +12,9 @@ from postroom.interfaces.cli.session import Session
 from postroom.words.outbound import DISCIPLINES, STAGES
 
 if TYPE_CHECKING:
-    from postroom.operations.outbound.outbound_stats import DisciplineStats, OutboundStats, Spread, TimedLane
+    from postroom.core.outbound.time_buckets import Spread
+    from postroom.operations.outbound.outbound_stats import OutboundStats, TimedLane
+    from postroom.outbound.queue.statistics import DisciplineStats
 
 
 def show_stats(session: Session, stats: "OutboundStats") -> None:

@@ -13,7 +13,8 @@ from postroom.interfaces.cli.session import Session, one_command
 from postroom.words.backups import RESTORED, TO_LOOK_AT
 
 if TYPE_CHECKING:
-    from postroom.operations.installation.backups import Manifest, Restored
+    from postroom.backup.archive import Manifest
+    from postroom.backup.restore import Restored
 
 app = one_command()
 

@@ -2,12 +2,14 @@
 
 import typer
 
+from postroom.core.mail.retention import RetentionPolicy
 from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.output import show_json, show_list, show_one
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.mail import retention
-from postroom.operations.mail.retention import PruneCounts, RetentionPolicy, RetentionPreview
+from postroom.operations.mail.retention import PruneCounts
+from postroom.triage.act.retention import RetentionPreview
 
 SAMPLE_COLUMNS = ("stored_at", "ingestion_tier", "sender", "subject")
 

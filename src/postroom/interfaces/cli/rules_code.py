@@ -10,12 +10,13 @@ import typer
 
 from postroom.core.errors import BadInput, PostroomError
 from postroom.core.rules.documents import RuleFile, read_rule_file
-from postroom.core.rules.plan import PlannedChange
+from postroom.core.rules.plan import Plan, PlannedChange
+from postroom.core.rules.rule_tests import TestResult
 from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.rule_options import AllowMissing, read_text
 from postroom.interfaces.cli.session import Session
 from postroom.operations.installation.database import is_created
-from postroom.operations.rules.rule_plans import Plan, TestResult, apply_rules, check_rules, plan_for_new, plan_rules
+from postroom.operations.rules.rule_plans import apply_rules, check_rules, plan_for_new, plan_rules
 
 LONGEST_VALUE = 200
 SAME, DIFFERENT = 0, 2

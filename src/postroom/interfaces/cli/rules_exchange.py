@@ -12,17 +12,14 @@ import typer
 from postroom.core.actions.steps import shown
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.exchange import IMPORTED, Came, Imported, LeftOut
 from postroom.interfaces.cli.output import cell, show_json, show_list
 from postroom.interfaces.cli.rule_options import AllowMissing, read_bytes
 from postroom.interfaces.cli.session import Session
 from postroom.interfaces.cli.simulate import EVERYTHING, SimulationProgress, show_simulation
 from postroom.operations.rules.rule_exchange import (
     FOREIGN,
-    IMPORTED,
-    Came,
-    Imported,
     ImportedRule,
-    LeftOut,
     RuleFormat,
     enable_rules,
     export_rules,
@@ -30,7 +27,8 @@ from postroom.operations.rules.rule_exchange import (
     import_table,
     read_rules,
 )
-from postroom.operations.rules.simulation import ChangeOfRules, estimate_cost, simulate_change
+from postroom.operations.rules.simulation import estimate_cost, simulate_change
+from postroom.triage.decide.simulated import ChangeOfRules
 
 FORMATS: tuple[RuleFormat, ...] = get_args(RuleFormat)
 ENDINGS: dict[str, RuleFormat] = {".xml": "gmail", ".sieve": "sieve", ".siv": "sieve", ".json": "json"}

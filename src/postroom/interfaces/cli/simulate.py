@@ -14,13 +14,8 @@ from postroom.core.moments import read_moment
 from postroom.interfaces.cli.output import cell, show_json, show_list
 from postroom.interfaces.cli.rule_options import read_drafts
 from postroom.interfaces.cli.session import Session, one_command
-from postroom.operations.rules.simulation import (
-    ChangeOfRules,
-    CostEstimate,
-    SimulationResult,
-    estimate_cost,
-    simulate_change,
-)
+from postroom.operations.rules.simulation import CostEstimate, estimate_cost, simulate_change
+from postroom.triage.decide.simulated import ChangeOfRules, SimulationResult
 
 app = one_command()
 

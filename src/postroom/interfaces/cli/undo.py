@@ -12,7 +12,6 @@ from postroom.core.moments import read_moment
 from postroom.core.short_ids import short_id
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.session import Session, one_command
-from postroom.operations.actions.approvals import notice_of
 from postroom.operations.actions.undo import (
     UndoSelection,
     check_action,
@@ -23,6 +22,7 @@ from postroom.operations.actions.undo import (
 )
 from postroom.operations.mail.mail_ids import find_action
 from postroom.operations.mail.mail_lines import MailQuestion, list_lines
+from postroom.triage.act.approval_notice import notice_of
 
 app = one_command()
 

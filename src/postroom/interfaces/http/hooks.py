@@ -22,11 +22,11 @@ from starlette.responses import JSONResponse, Response
 from postroom.core import base64url
 from postroom.core.errors import PostroomError, Refused
 from postroom.store.accounts import accounts
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake.connector_requests import NewRequest, ask_connector
 from postroom.system.http_server.body import read_body
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

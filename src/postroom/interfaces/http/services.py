@@ -15,8 +15,8 @@ from postroom.operations.parts import Parts
 from postroom.operations.people.audit import signature
 from postroom.outbound.submission.submissions import Submissions
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock
 from postroom.triage.act.agents import Agents
 
 

@@ -16,9 +16,9 @@ import structlog
 
 from postroom.core.errors import PostroomError, Refused
 from postroom.core.roles import Principal
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.people.tokens import NOTE_EVERY, KeptToken, Token, find_token, note_token_use, read_token
+from postroom.system.wall_clock import Clock, wall_clock
 
 T = TypeVar("T")
 Reason = Literal["no_token", "bad_token", "expired", "revoked"]

@@ -15,11 +15,11 @@ from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.store.accounts import accounts, secret_keys
 from postroom.store.accounts.accounts import AccountView, AccountWithSecret, Consent, GivenAccess
 from postroom.store.accounts.secret_keys import Resealed, StoredSecret, reseal
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import last_provider_id
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.vault.sealing import Sealed, Vault
 
 

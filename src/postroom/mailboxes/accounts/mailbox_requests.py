@@ -11,13 +11,13 @@ from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.core.mail.message import storable
 from postroom.store.accounts import accounts
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.long_poll import LongPoll, check_wait
 from postroom.store.intake import connector_requests as store
 from postroom.store.intake import connectors
 from postroom.store.intake.connector_requests import LeasedRequest, NewRequest, Reply, RequestView
+from postroom.system.wall_clock import Clock
 
 LEASE = timedelta(minutes=2)
 EXPIRES = timedelta(minutes=5)

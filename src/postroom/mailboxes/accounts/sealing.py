@@ -9,9 +9,9 @@ from uuid import UUID
 from postroom.core.errors import Conflict, KeyDropped, VaultError
 from postroom.store.accounts import secret_keys
 from postroom.store.accounts.secret_keys import Resealed, StoredSecret
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock
 from postroom.vault.sealing import Vault
 
 BATCH = 50

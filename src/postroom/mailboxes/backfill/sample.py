@@ -15,7 +15,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from postroom.core.backfill.estimate import Count, Sample, exactly
-from postroom.core.backfill.window import Window, zone_named
+from postroom.core.backfill.window import Window
+from postroom.core.days import zone_named
 from postroom.core.errors import MailboxLater
 from postroom.core.mail.categories import CATEGORIES, categories_of
 from postroom.core.mail.ingestion import IngestionFacts

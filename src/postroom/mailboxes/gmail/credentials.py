@@ -26,8 +26,9 @@ from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.gmail.errors import ConsentLost, TokenUnavailable
 from postroom.mailboxes.gmail.facts import NAME
-from postroom.mailboxes.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth, Grant
+from postroom.mailboxes.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth
 from postroom.mailboxes.gmail.scopes import Consented
+from postroom.mailboxes.oauth.tokens import Grant
 from postroom.mailboxes.providers import AccountToken
 
 if TYPE_CHECKING:

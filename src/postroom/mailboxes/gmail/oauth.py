@@ -12,27 +12,10 @@ import httpx2
 from postroom.mailboxes.gmail.errors import TESTING_LIFE, ConsentLost, GmailError, TokenUnavailable
 from postroom.mailboxes.gmail.scopes import LEVELS, Level
 from postroom.mailboxes.oauth import consent, tokens
-from postroom.mailboxes.oauth.consent import NOWHERE, App, Authority, ConsentRequest, answer_in
+from postroom.mailboxes.oauth.consent import App, Authority, ConsentRequest
 from postroom.mailboxes.oauth.errors import GrantEnded
 from postroom.mailboxes.oauth.mail_apps import GOOGLE_OFFLINE, GOOGLE_REMEDIES
 from postroom.mailboxes.oauth.tokens import Grant
-
-__all__ = [
-    "NOWHERE",
-    "AppRefused",
-    "ConsentLife",
-    "ConsentRefused",
-    "ConsentRequest",
-    "GoogleApp",
-    "GoogleOAuth",
-    "Grant",
-    "address_of",
-    "answer_in",
-    "ask_endpoint",
-    "begin_consent",
-    "grant_in",
-    "refuse",
-]
 
 LATE = timedelta(hours=1)
 

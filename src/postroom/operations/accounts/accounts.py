@@ -16,27 +16,10 @@ from postroom.operations.caller import Caller
 from postroom.operations.nouns import CONNECTORS
 from postroom.operations.operation import Argument, command, post
 from postroom.store.accounts import accounts
-from postroom.store.accounts.accounts import AccountView
+from postroom.store.accounts.accounts import AccountView as AccountView
 from postroom.store.accounts.mailbox_jobs import ask_for_sync
 from postroom.store.engine.database import Database
 from postroom.store.mail.mail import ACTS_ON_ALL
-
-__all__ = [
-    "AccountName",
-    "AccountSync",
-    "AccountView",
-    "account_for",
-    "account_of",
-    "account_row",
-    "acting_words",
-    "check_in_use",
-    "find_account",
-    "list_accounts",
-    "pause_account",
-    "resume_account",
-    "sync_account",
-]
-
 
 AccountName = Annotated[str, Argument("The address or the id of the account.", typed_as="ID_OR_ADDRESS")]
 LINE = "{email}  {state}"

@@ -14,17 +14,16 @@ from uuid import UUID
 
 from postroom.core.access import ANSWER_AGAIN
 from postroom.core.errors import BadInput
-from postroom.operations.accounts.accounts import AccountName, AccountView, find_account
+from postroom.operations.accounts.accounts import AccountName, find_account
 from postroom.operations.caller import Caller
 from postroom.operations.mail.reclassify import MOST, decide_all_again
 from postroom.operations.nouns import CONNECTORS
 from postroom.operations.operation import Argument, dialogue, post
 from postroom.store.accounts import accounts
+from postroom.store.accounts.accounts import AccountView
 from postroom.store.actions.decisions import Undecided, WaitingMessage, waiting_to_act
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
-
-__all__ = ["ActingAccount", "ActingPlan", "begin_acting", "plan_acting"]
+from postroom.system.wall_clock import Clock, wall_clock
 
 
 class ActingPlan(NamedTuple):

@@ -14,15 +14,7 @@ from postroom.core.mail.accounts import normalised_address, same_mailbox
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.gmail.facts import NAME
-from postroom.mailboxes.gmail.oauth import (
-    ConsentRefused,
-    ConsentRequest,
-    GoogleApp,
-    GoogleOAuth,
-    Grant,
-    address_of,
-    begin_consent,
-)
+from postroom.mailboxes.gmail.oauth import ConsentRefused, GoogleApp, GoogleOAuth, address_of, begin_consent
 from postroom.mailboxes.gmail.scopes import (
     DEFAULT_LEVEL,
     Consented,
@@ -33,6 +25,8 @@ from postroom.mailboxes.gmail.scopes import (
     missing_scopes,
     needs_more,
 )
+from postroom.mailboxes.oauth.consent import ConsentRequest
+from postroom.mailboxes.oauth.tokens import Grant
 from postroom.mailboxes.providers import provider_named
 from postroom.operations.accounts.accounts import LINE, AccountName, account_of, account_row, find_account
 from postroom.operations.actions.pausing import forbid_and_wait

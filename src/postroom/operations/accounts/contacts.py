@@ -17,8 +17,6 @@ from postroom.store.engine.database import Database
 from postroom.store.mail import contacts
 from postroom.store.mail.contacts import EVERY_MAILBOX, MOST_AT_ONCE, ContactsKept, ContactView
 
-__all__ = ["ContactView", "ContactsKept", "import_contacts", "keep_contacts", "list_contacts"]
-
 PAGE = 5000
 COLUMNS = ("address", "name", "source", "mailbox", "first_seen_at", "last_seen_at")
 

@@ -10,12 +10,12 @@ from postroom.operations.accounts.accounts import find_account, list_accounts
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import MAIL
 from postroom.operations.operation import Argument, command
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs.job_builders import labels_job
 from postroom.store.jobs.jobs import enqueue_many
 from postroom.store.mail import labels
 from postroom.store.mail.labels import AccountLabel
+from postroom.system.wall_clock import Clock
 
 COLUMNS = ("name", "account", "kind", "available_to_classifier", "description")
 LabelName = Annotated[str, Argument("The label's name (in any case) or id.")]

@@ -9,16 +9,17 @@ from datetime import datetime, timedelta
 
 from postroom.core.errors import BadInput, SettingsError, VaultError
 from postroom.mailboxes.gmail.from_settings import google_app, scopes_beside
-from postroom.mailboxes.gmail.oauth import NOWHERE, ConsentRequest, answer_in, begin_consent
+from postroom.mailboxes.gmail.oauth import begin_consent
 from postroom.mailboxes.gmail.scopes import DEFAULT_LEVEL, Level
+from postroom.mailboxes.oauth.consent import NOWHERE, ConsentRequest, answer_in
 from postroom.operations.accounts.connecting import Begin, ConnectedAccount, WantedConsent, add_gmail
 from postroom.operations.caller import Caller
 from postroom.operations.installation.vault import vault_of
 from postroom.settings.reading import Settings
 from postroom.store.accounts.accounts import AccountView
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock, wall_clock
 
 KEPT_FOR = timedelta(minutes=10)
 MOST_PENDING = 20

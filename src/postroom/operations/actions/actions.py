@@ -10,13 +10,11 @@ from postroom.core.lifecycle import ActionState
 from postroom.operations.nouns import MAIL
 from postroom.operations.operation import Argument, Limit, command
 from postroom.store.actions import actions as store
-from postroom.store.actions.actions import ActionView
+from postroom.store.actions.actions import ActionView as ActionView
 from postroom.store.actions.decisions import DecisionView, decisions_about
 from postroom.store.engine.database import Database
 from postroom.store.rules.outcomes import OutcomeView, outcomes_of
 from postroom.words.states import state_of
-
-__all__ = ["ActionView", "ExplainedDecision", "Explanation", "explain", "list_actions"]
 
 MOST_EXPLAINED = 100
 COLUMNS = ("id", "action_type", "became", "actor", "rule_name", "sender", "subject", "created_at", "error")

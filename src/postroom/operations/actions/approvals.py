@@ -21,35 +21,14 @@ from postroom.operations.operation import Argument, Limit, Next, get, post
 from postroom.operations.people.tokens import actors_named
 from postroom.operations.rules.rules import add_rules
 from postroom.store.actions import approvals as store
-from postroom.store.actions.approvals import AnsweredApproval, Approval
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.actions.approvals import AnsweredApproval
+from postroom.store.actions.approvals import Approval as Approval
 from postroom.store.engine.cursors import Cursor, read_cursor
 from postroom.store.engine.database import Database
-from postroom.triage.act.approval_notice import ApprovalNotice, notice_of, whole_content
+from postroom.system.wall_clock import Clock, wall_clock
+from postroom.triage.act.approval_notice import ApprovalNotice, whole_content
+from postroom.triage.act.approval_notice import notice_of as notice_of
 from postroom.triage.act.approvals import Approvals, in_words
-
-__all__ = [
-    "Answered",
-    "Approval",
-    "ApprovalGroup",
-    "ApprovalLine",
-    "DraftedRule",
-    "SettledLine",
-    "SeveralAnswers",
-    "ShownApproval",
-    "answer_approvals",
-    "approve_action",
-    "count_waiting",
-    "draft_rule_of_approval",
-    "find",
-    "group_lines",
-    "list_approvals",
-    "list_by",
-    "list_settled_approvals",
-    "notice_of",
-    "reject_action",
-    "show",
-]
 
 PAGE = 50
 LATELY = timedelta(hours=24)

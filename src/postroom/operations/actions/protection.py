@@ -14,9 +14,6 @@ from postroom.store.actions import protection
 from postroom.store.actions.protection import ProtectedView
 from postroom.store.engine.database import Database
 
-__all__ = ["ProtectedView", "list_protected", "protect", "unprotect"]
-
-
 Kind = Annotated[ProtectedKind, Argument("sender, domain or label.")]
 Value = Annotated[str, Argument("An address, a domain or a label.")]
 

@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 
 from postroom.core.backfill.estimate import ASSUMED_TOKENS, TokenPrices, TokenUse, cost_micros
 from postroom.core.backfill.job import BackfillJob, FailedMessage, FoundMail, NewBackfill, check_limits
-from postroom.core.backfill.window import checked_window, day_in
+from postroom.core.backfill.window import checked_window
+from postroom.core.days import day_in
 from postroom.core.errors import BadInput, ModelRefused, NotFound
 from postroom.core.lifecycle import BackfillStatus
 from postroom.core.mail.accounts import provider_of
@@ -22,11 +23,11 @@ from postroom.store.accounts import accounts
 from postroom.store.actions.model_calls import average_tokens
 from postroom.store.backfill import backfill
 from postroom.store.backfill.backfill_estimates import load_estimate
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.decide.model_prices import prices_of
 
 

@@ -24,7 +24,8 @@ from postroom.core.backfill.estimate import (
     learned_from,
 )
 from postroom.core.backfill.job import NewBackfill, check_limits
-from postroom.core.backfill.window import DAY, Window
+from postroom.core.backfill.window import Window
+from postroom.core.days import DAY
 from postroom.core.errors import MailboxLater
 from postroom.core.mail.accounts import provider_of
 from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
@@ -33,22 +34,12 @@ from postroom.operations.backfill.backfill import Backfills, backfills_of, measu
 from postroom.settings.reading import Settings
 from postroom.settings.sections import ModelSettings
 from postroom.store.backfill import backfill_estimates as store
-from postroom.store.backfill.backfill_estimates import BackfillOutcome, StoredEstimate
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.backfill.backfill_estimates import BackfillOutcome as BackfillOutcome
+from postroom.store.backfill.backfill_estimates import StoredEstimate
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
-
-__all__ = [
-    "BackfillEstimates",
-    "BackfillOutcome",
-    "EstimateForm",
-    "MadeEstimate",
-    "RangeForm",
-    "StoredEstimate",
-    "estimates_of",
-    "paces_of",
-]
+from postroom.system.wall_clock import Clock, wall_clock
 
 PaceOf = Callable[[str], QuotaPace]
 PATIENCE = timedelta(seconds=60)

@@ -14,24 +14,15 @@ from postroom.core.money import MICROS_PER_CENT
 from postroom.core.views import Internal, Page, Shown
 from postroom.operations.backfill.backfill import Backfills
 from postroom.operations.overview.channels import changes_on
-from postroom.operations.people.audit import AuditView, list_audit_of
+from postroom.operations.people.audit import list_audit_of
 from postroom.store.backfill import backfill
 from postroom.store.backfill import backfill_estimates as estimates
 from postroom.store.backfill.backfill_estimates import BackfillOutcome, StoredEstimate
-from postroom.store.backfill.backfill_spend import SpentDay, spent_days
+from postroom.store.backfill.backfill_spend import SpentDay as SpentDay
+from postroom.store.backfill.backfill_spend import spent_days
 from postroom.store.engine import cursors
 from postroom.store.engine.cursors import read_cursor
-
-__all__ = [
-    "MOST_DAYS",
-    "OPEN",
-    "BackfillDetail",
-    "BackfillLine",
-    "BackfillReader",
-    "FailedMessage",
-    "FoundMail",
-    "SpentDay",
-]
+from postroom.store.people.audit import AuditView
 
 OPEN: tuple[BackfillStatus, ...] = ("active", "pending", "cost_capped", "paused", "error")
 """The states of jobs that have not ended, those at work first."""

@@ -14,9 +14,9 @@ from postroom.operations.backfill.backfill import Backfills
 from postroom.operations.people.audit import signature
 from postroom.store.backfill import backfill_spend
 from postroom.store.backfill.backfill_work import hand_out, record_progress
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.system.wall_clock import Clock
 
 log = structlog.get_logger()
 

@@ -12,13 +12,14 @@ from postroom.core.lifecycle import BackfillStatus
 from postroom.core.views import Page
 from postroom.operations.accounts.accounts import account_for
 from postroom.operations.backfill.backfill import Backfills, CreatedBackfill
-from postroom.operations.backfill.backfill_estimate import BackfillEstimates, MadeEstimate, StoredEstimate
+from postroom.operations.backfill.backfill_estimate import BackfillEstimates, MadeEstimate
 from postroom.operations.backfill.backfill_progress import BackfillDetail, BackfillLine, BackfillReader
 from postroom.operations.backfill.estimate_runs import Agreement, EstimateRun, EstimateRuns, create_agreed
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import BACKFILL
 from postroom.operations.operation import Argument, Limit, Next, command, dialogue, get, post
 from postroom.settings.reading import Settings
+from postroom.store.backfill.backfill_estimates import StoredEstimate
 from postroom.store.engine.database import Database
 from postroom.words.backfill import dollars
 

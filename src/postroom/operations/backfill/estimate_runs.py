@@ -12,11 +12,12 @@ from uuid import UUID
 from postroom.core.backfill.job import BackfillMode, NewBackfill, check_limits
 from postroom.core.errors import BadInput
 from postroom.operations.backfill.backfill import Backfills, CreatedBackfill
-from postroom.operations.backfill.backfill_estimate import PATIENCE, BackfillEstimates, MadeEstimate, StoredEstimate
+from postroom.operations.backfill.backfill_estimate import PATIENCE, BackfillEstimates, MadeEstimate
 from postroom.operations.installation.long_tasks import LongTask, LongTasks, Report
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.store.backfill.backfill_estimates import StoredEstimate
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock, wall_clock
 
 MOST_RUNNING = 4
 KEPT = 32

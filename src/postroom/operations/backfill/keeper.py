@@ -17,13 +17,13 @@ from postroom.core.queue.queues import Queues
 from postroom.core.tally import Gauges
 from postroom.intake.buffer import Buffer
 from postroom.operations.backfill.backfill_work import BackfillWork
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
 from postroom.store.installation import figure_folds, rollups
 from postroom.store.intake import connectors, history, inbox, queue_depths
 from postroom.store.intake.acceptance import CHANNEL
 from postroom.store.jobs.work_figures import load_work_figures
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

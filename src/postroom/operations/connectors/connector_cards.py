@@ -27,10 +27,10 @@ from postroom.operations.overview.volumes import Volume, counts_by_endpoint, vol
 from postroom.operations.overview.windows import DEFAULT_WINDOW, Window, WindowName, window_of
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.intake import connectors
 from postroom.store.intake.connectors import ConnectorView
+from postroom.system.wall_clock import Clock
 
 CHANNELS = (accounts.CHANNEL, "inbox", "jobs", "pauses")
 MOST_LISTED = 100

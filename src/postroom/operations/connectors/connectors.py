@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from postroom.core.heartbeat import Liveness, liveness
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.intake import connectors
 from postroom.store.intake.connectors import ConnectorView
+from postroom.system.wall_clock import Clock, wall_clock
 
 
 @dataclass(frozen=True, slots=True)

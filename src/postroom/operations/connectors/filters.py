@@ -12,17 +12,8 @@ from postroom.operations.nouns import FILTERS
 from postroom.operations.operation import Argument, Limit, Next, command, get
 from postroom.store.engine.database import Database
 from postroom.store.intake import ingestion_rules
-from postroom.store.intake.ingestion_rules import PACK, IngestionRuleView
-
-__all__ = [
-    "IngestionRuleView",
-    "add_filter",
-    "is_shipped",
-    "list_filters",
-    "read_filters",
-    "remove_filter",
-    "restore_filter",
-]
+from postroom.store.intake.ingestion_rules import PACK
+from postroom.store.intake.ingestion_rules import IngestionRuleView as IngestionRuleView
 
 
 async def list_filters(database: Database) -> list[IngestionRuleView]:

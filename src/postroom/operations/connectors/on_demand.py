@@ -17,16 +17,17 @@ from postroom.core.lifecycle import RequestState
 from postroom.core.mail.mail_head import MailHead
 from postroom.core.mail.mailbox_requests import checked_arguments, is_message_id
 from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
-from postroom.operations.accounts.accounts import AccountView, check_in_use, find_account, list_accounts
+from postroom.operations.accounts.accounts import check_in_use, find_account, list_accounts
 from postroom.operations.caller import Caller
-from postroom.operations.people.audit import Signature, next_entry
+from postroom.operations.people.audit import next_entry
+from postroom.store.accounts.accounts import AccountView
 from postroom.store.accounts.mailbox_searches import begin_mailbox_search, stored_messages
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
 from postroom.store.intake import connectors
 from postroom.store.jobs import jobs
-from postroom.store.people.audit import record_audit
+from postroom.store.people.audit import Signature, record_audit
+from postroom.system.wall_clock import Clock, wall_clock
 
 MOST_PER_AGENT_AND_HOUR = 30
 # How long a search takes at most; the connector gives up sooner.

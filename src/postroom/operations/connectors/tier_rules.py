@@ -15,20 +15,10 @@ from postroom.operations.nouns import FILTERS
 from postroom.operations.operation import get
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.mail.contacts import SourceCount, count_contacts
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.words.tiers import TIER_RULES, TierRule
-
-__all__ = [
-    "CachedContacts",
-    "ContactsState",
-    "SourceCount",
-    "TierGuard",
-    "TierRule",
-    "TierRules",
-    "load_tier_rules",
-]
 
 MOST_COUNTED = 20_000
 Freshness = Literal["fresh", "too old", "none"]

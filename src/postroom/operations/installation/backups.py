@@ -7,11 +7,9 @@ from postroom.backup.make import Source, make_backup
 from postroom.backup.restore import Restored, RestoreTarget, restore_backup
 from postroom.operations.installation.database import url_of
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.vault.sealing import Vault
-
-__all__ = ["Manifest", "Progress", "Restored", "back_up", "check", "missing_keys", "restore"]
 
 
 async def back_up(

@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from postroom.store.engine.clock import Clock, wall_clock
-from postroom.store.engine.database import Database
-from postroom.store.engine.migrate import applied_migrations, migrate, pending
+from postroom.store.engine.database import Database as Database
+from postroom.store.engine.migrate import applied_migrations
+from postroom.store.engine.migrate import migrate as migrate
+from postroom.store.engine.migrate import pending as pending
 from postroom.system.private_files import DATABASE
 
 if TYPE_CHECKING:
     from postroom.settings.reading import Settings
-
-__all__ = ["Clock", "Database", "is_created", "migrate", "pending", "prepare", "url_of", "wall_clock"]
 
 
 def url_of(settings: "Settings") -> str | None:

@@ -20,7 +20,7 @@ from postroom.settings.submission import SubmissionSettings
 from postroom.store.accounts.accounts import list_accounts
 from postroom.store.accounts.secret_keys import list_key_uses
 from postroom.store.actions.protection import lost_protection
-from postroom.store.engine.clock import Clock, clock_of, wall_clock
+from postroom.store.engine.clock import clock_of
 from postroom.store.engine.clock_jumps import count_written_ahead
 from postroom.store.engine.database import Database
 from postroom.store.engine.migrate import pending
@@ -31,6 +31,7 @@ from postroom.store.jobs.leaders import leader, overdue_work
 from postroom.store.rules.rules import enabled_rules
 from postroom.system.http_server.listening import addresses_of, exposed_addresses
 from postroom.system.private_files import DATABASE, is_open_to_others
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.telemetry.logs import without_secrets
 from postroom.vault.sealing import Vault
 

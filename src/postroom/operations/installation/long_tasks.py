@@ -16,9 +16,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import structlog
 
 from postroom.core.errors import BadInput, MailboxError, NotFound, Refused
-from postroom.store.engine.clock import Clock, wall_clock
-
-__all__ = ["FromPage", "LongTask", "LongTasks", "Report"]
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.stdlib.get_logger(__name__)
 

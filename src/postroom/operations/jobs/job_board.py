@@ -15,14 +15,12 @@ from postroom.operations.nouns import JOBS
 from postroom.operations.operation import Argument, Limit, Next, get
 from postroom.operations.overview.volumes import quantile
 from postroom.operations.overview.windows import DEFAULT_WINDOW, Window, WindowArgument, window_of
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import by_span
 from postroom.store.jobs import job_figures, job_lists, jobs
 from postroom.store.jobs.job_lists import JobLine, JobQuestion, Stage, WorkerView
 from postroom.store.jobs.leaders import leader
-
-__all__ = ["CHANNELS", "STAGES", "JobFilters", "JobLine", "Stage", "count_stages", "list_page", "read_figures"]
+from postroom.system.wall_clock import Clock
 
 CHANNELS = (jobs.CHANNEL, "job_ends", "scheduler")
 STAGES = job_lists.STAGES

@@ -15,7 +15,6 @@ from postroom.operations.jobs.job_board import (
     JobFilters,
     JobStage,
     JobType,
-    Stage,
     select_page_jobs,
 )
 from postroom.operations.jobs.job_causes import job_causes
@@ -23,6 +22,7 @@ from postroom.operations.jobs.jobs import Verb, apply_to_jobs
 from postroom.operations.nouns import JOBS
 from postroom.operations.operation import Argument, post
 from postroom.store.engine.database import Database
+from postroom.store.jobs.job_lists import Stage
 
 VERBS: Mapping[str, tuple[Verb, ...]] = {
     "ready": ("cancel",),

@@ -18,10 +18,10 @@ from postroom.operations.nouns import QUEUES
 from postroom.operations.operation import Argument, Limit, NextNumber, get, post
 from postroom.operations.overview.volumes import Volume, Wait, volume_of, waits_of
 from postroom.operations.overview.windows import DEFAULT_WINDOW, Window, WindowArgument, WindowName, window_of
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import by_span
 from postroom.store.intake import acceptance, history, queue_depths, unread
+from postroom.system.wall_clock import Clock
 
 CHANNELS = (acceptance.CHANNEL,)
 MOST_COUNTED = 10_000

@@ -15,9 +15,7 @@ from postroom.operations.operation import Argument, command, dialogue, post
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import history
-from postroom.store.intake.history import WaitingMessage
-
-__all__ = ["QueueStats", "TierStats", "WaitingMessage", "count_kept", "peek", "queue_stats", "replay"]
+from postroom.store.intake.history import WaitingMessage as WaitingMessage
 
 MOST_AT_ONCE = 100
 MOST_REPLAYED = 10_000

@@ -16,21 +16,14 @@ from postroom.operations.actions.undo import undo_action, undo_words
 from postroom.operations.caller import Caller
 from postroom.operations.mail.mail_actions import ActionOutcome, read_actions, request_action
 from postroom.operations.mail.mail_ids import ActionId, MessageName, find_message
-from postroom.operations.mail.mail_lines import (
-    TIERS,
-    MailPage,
-    MailQuestion,
-    StateCounts,
-    count_states,
-    list_lines,
-    read_since,
-)
+from postroom.operations.mail.mail_lines import TIERS, MailPage, MailQuestion, count_states, list_lines, read_since
 from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_message
 from postroom.operations.mail.reclassify import Reclassified, reclassify
 from postroom.operations.nouns import MAIL
 from postroom.operations.operation import Argument, Limit, Next, get, post
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
+from postroom.store.mail.mail_lists import StateCounts
+from postroom.system.wall_clock import Clock
 
 MOST_ACTIONS, LONGEST_ACTION = 10, 1_000
 

@@ -25,16 +25,6 @@ from postroom.store.engine.listeners import signalled
 from postroom.triage.act.action_requests import ActionRequests
 from postroom.words import actions as action_words
 
-__all__ = [
-    "ActionOutcome",
-    "Step",
-    "cannot_be_undone",
-    "in_words",
-    "read_actions",
-    "request_action",
-    "wait_for_outcome",
-]
-
 PATIENCE = timedelta(seconds=30)
 LOOK_S = 0.5
 WHY = "requested by a person"

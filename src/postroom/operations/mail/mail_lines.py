@@ -20,29 +20,17 @@ from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.core.short_ids import short_id
 from postroom.core.views import Internal, Page, Untrusted
 from postroom.operations.accounts.accounts import find_account
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import read_cursor
 from postroom.store.engine.database import Database
 from postroom.store.mail import mail_lists
-from postroom.store.mail.mail_lists import MOST_COUNTED, ListedEvent, ListedPage, MailFilter, StateCounts
+from postroom.store.mail.mail_lists import MOST_COUNTED as MOST_COUNTED
+from postroom.store.mail.mail_lists import ListedEvent, ListedPage, MailFilter, StateCounts
 from postroom.store.mail.mail_views import MailRow
 from postroom.store.mail.search import EARLIEST, NEWEST
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.words import actions as action_words
 from postroom.words.states import EVENT_STATES, Mood, state_of
 from postroom.words.tiers import tier_reason
-
-__all__ = [
-    "MOST_COUNTED",
-    "MailLine",
-    "MailPage",
-    "MailQuestion",
-    "StateCounts",
-    "count_hidden",
-    "count_states",
-    "list_by_date",
-    "list_lines",
-    "read_since",
-]
 
 PAGE = 50
 SPANS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}

@@ -11,22 +11,9 @@ from postroom.operations.nouns import MAIL
 from postroom.operations.operation import command, dialogue
 from postroom.store.engine.database import Database
 from postroom.store.mail import retention as store
-from postroom.store.mail.retention import PruneCounts, RetentionApproval, RetentionRun
+from postroom.store.mail.retention import PruneCounts as PruneCounts
+from postroom.store.mail.retention import RetentionApproval, RetentionRun
 from postroom.triage.act.retention import Retention, RetentionPreview
-
-__all__ = [
-    "PruneCounts",
-    "RetentionChange",
-    "RetentionPolicy",
-    "RetentionPreview",
-    "RetentionStatus",
-    "disable",
-    "enable",
-    "kept_times",
-    "preview",
-    "prune",
-    "status",
-]
 
 MOST_RUNS = 100
 ONLY_OURS = "Only Postroom's copy is pruned: mail in the mailbox itself is never touched."

@@ -13,20 +13,18 @@ from postroom.operations.nouns import OUTBOUND
 from postroom.operations.operation import Argument, Limit, Next, NextNumber, command, get
 from postroom.operations.outbound.outbound import RECIPIENT_COLUMNS, MailId
 from postroom.operations.outbound.outbound_overview import (
-    DestinationPause,
-    EvennessHour,
     LaneLine,
-    MailConversation,
     OutboundOverview,
-    OutboundResults,
-    OutgoingLine,
     TenantKey,
     TenantOrder,
     TenantPage,
     WatchedSender,
     Window,
 )
-from postroom.operations.outbound.outbound_stats import QueueStats
+from postroom.outbound.queue.statistics import QueueStats
+from postroom.store.outbound.destinations import DestinationPause
+from postroom.store.outbound.outbound_results import OutboundResults
+from postroom.store.outbound.outbound_views import EvennessHour, MailConversation, OutgoingLine
 
 TABLES = {
     "recipients": RECIPIENT_COLUMNS,

@@ -11,12 +11,12 @@ from postroom.core.errors import BadInput, IllegalMove, NotFound
 from postroom.core.lifecycle import DeliveryState
 from postroom.operations.caller import Caller
 from postroom.operations.operation import Argument
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import outbound_answers
 from postroom.store.outbound.outbound_answers import find_mail_ids
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock
 
 MOST = 100_000
 AT_ONCE = 20

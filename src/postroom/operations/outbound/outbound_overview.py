@@ -23,39 +23,25 @@ from postroom.operations.outbound.outbound_stats import HOUR, OutboundStats, sta
 from postroom.operations.overview.channels import changes_on
 from postroom.settings.outbound import OutboundSettings
 from postroom.store.actions import pauses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import hour_of
 from postroom.store.outbound import outbound_views as views
 from postroom.store.outbound.destinations import DestinationPause, list_destination_pauses
 from postroom.store.outbound.outbound_figures import SenderService, load_figures
-from postroom.store.outbound.outbound_results import ClassResults, OutboundResults, load_results
+from postroom.store.outbound.outbound_results import ClassResults as ClassResults
+from postroom.store.outbound.outbound_results import OutboundResults, load_results
 from postroom.store.outbound.outbound_signals import CHANNEL
-from postroom.store.outbound.outbound_views import EvennessHour, MailConversation, OutgoingLine, WaitingTenant
+from postroom.store.outbound.outbound_views import (
+    EvennessHour as EvennessHour,
+)
+from postroom.store.outbound.outbound_views import (
+    MailConversation,
+    OutgoingLine,
+    WaitingTenant,
+)
 from postroom.store.outbound.sender_counts import next_hour, scored_senders
 from postroom.store.outbound.tenants import TenantState
-
-__all__ = [
-    "MAIL_STATES",
-    "MOST_DESTINATIONS",
-    "MOST_RECIPIENTS",
-    "WINDOWS",
-    "ClassResults",
-    "DestinationPause",
-    "EvennessHour",
-    "LaneLine",
-    "MailConversation",
-    "OutboundOverview",
-    "OutboundResults",
-    "OutgoingLine",
-    "Queue",
-    "TenantKey",
-    "TenantLine",
-    "TenantOrder",
-    "TenantPage",
-    "WatchedSender",
-    "Window",
-]
+from postroom.system.wall_clock import Clock, wall_clock
 
 Window = Literal["1h", "24h", "7d"]
 WINDOWS: dict[Window, timedelta] = {"1h": HOUR, "24h": 24 * HOUR, "7d": 7 * 24 * HOUR}

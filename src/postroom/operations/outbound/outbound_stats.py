@@ -23,13 +23,12 @@ from postroom.outbound.queue.statistics import (
 )
 from postroom.settings.outbound import OutboundSettings
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import hour_of
-from postroom.store.outbound.outbound_figures import OutboundFigures, TimedLane, load_figures
+from postroom.store.outbound.outbound_figures import OutboundFigures, load_figures
+from postroom.store.outbound.outbound_figures import TimedLane as TimedLane
 from postroom.store.outbound.sender_counts import next_hour
-
-__all__ = ["AbuseStats", "DisciplineStats", "OutboundStats", "QueueStats", "Spread", "TimedLane", "outbound_stats"]
+from postroom.system.wall_clock import Clock
 
 HOUR = timedelta(hours=1)
 

@@ -25,9 +25,9 @@ from postroom.operations.caller import Caller
 from postroom.operations.nouns import OUTBOUND
 from postroom.operations.operation import ADDS_ONCE, Argument, tool
 from postroom.store.accounts.accounts import AccountView, account_at
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.outbound.outbound_reports import Bounce, ReportEffect, record_bounces, record_complaint
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

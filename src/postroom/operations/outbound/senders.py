@@ -17,35 +17,14 @@ from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import OUTBOUND
 from postroom.operations.operation import Argument, command, dialogue, get, post
-from postroom.operations.outbound.tenants import (
-    TenantName,
-    TenantView,
-    checked_domain,
-    checked_name,
-    checked_weight,
-    load_tenant,
-)
-from postroom.store.engine.clock import Clock
+from postroom.operations.outbound.tenants import TenantName, checked_domain, checked_name, checked_weight, load_tenant
 from postroom.store.engine.database import Database
 from postroom.store.outbound import senders
 from postroom.store.outbound.sender_notices import SYSTEM
 from postroom.store.outbound.senders import NewSender, SenderView
+from postroom.store.outbound.tenants import TenantView
+from postroom.system.wall_clock import Clock
 from postroom.vault.passwords import hash_password
-
-__all__ = [
-    "SenderView",
-    "TenantSenders",
-    "WantedSender",
-    "add_sender",
-    "disable_sender",
-    "enable_sender",
-    "list_senders",
-    "load_sender",
-    "load_tenant_senders",
-    "release_sender",
-    "set_password",
-    "throttle_sender_for",
-]
 
 MOST_SHOWN = 50
 LONGEST_THROTTLE_HOURS = 30 * 24

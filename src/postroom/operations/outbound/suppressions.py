@@ -12,22 +12,12 @@ from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import OUTBOUND
 from postroom.operations.operation import Argument, Limit, Next, command, get, post
 from postroom.operations.outbound.tenants import TenantName, load_tenant
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.codecs import time_text
 from postroom.store.engine.database import Database
 from postroom.store.outbound import suppressions
 from postroom.store.outbound.outbound_views import SuppressionKey, page_of_suppressions
 from postroom.store.outbound.suppressions import StruckAddress, Suppression
-
-__all__ = [
-    "StruckAddress",
-    "Suppression",
-    "list_strikes",
-    "list_suppressions",
-    "suppress",
-    "unsuppress",
-]
-
+from postroom.system.wall_clock import Clock
 
 Tenant = Annotated[str | None, Argument("Only those of this tenant.")]
 Address = Annotated[str, Argument("The address, such as ada@example.com.")]

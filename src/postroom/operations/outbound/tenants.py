@@ -16,8 +16,6 @@ from postroom.store.outbound import tenants
 from postroom.store.outbound.sender_notices import SYSTEM
 from postroom.store.outbound.tenants import TenantView
 
-__all__ = ["TenantView", "add_tenant", "list_tenants", "load_tenant", "pause_tenant", "resume_tenant", "weigh_tenant"]
-
 LIGHTEST, HEAVIEST = 0.01, 100.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}")
 

@@ -9,9 +9,9 @@ from postroom.operations.accounts.account_status import AccountLine
 from postroom.operations.mail.mail_lines import count_states
 from postroom.operations.rules.proposals import list_proposals
 from postroom.operations.rules.rules import list_unconfirmed
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs
+from postroom.system.wall_clock import Clock, wall_clock
 
 MOST_COUNTED = 1_000
 

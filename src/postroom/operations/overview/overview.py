@@ -25,10 +25,10 @@ from postroom.operations.rules.model import ModelStatus, model_status
 from postroom.settings.sections import ModelSettings
 from postroom.store.accounts import accounts
 from postroom.store.actions import decisions, pauses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.intake import acceptance, history
 from postroom.store.jobs import jobs
+from postroom.system.wall_clock import Clock, wall_clock
 
 CHANNELS = (acceptance.CHANNEL, accounts.CHANNEL, decisions.CHANNEL, jobs.CHANNEL, pauses.CHANNEL)
 WindowName = Literal["24h", "7d", "30d"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from postroom.core.queue.queues import EMAIL
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import NO_BUCKET, HourCount, by_span, hour_of
+from postroom.system.wall_clock import Clock, wall_clock
 
 MOST_SOURCES = 5
 OTHERS = "others"

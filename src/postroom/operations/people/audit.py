@@ -10,9 +10,8 @@ from postroom.operations.operation import Argument, Limit, NextNumber, command, 
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people import audit
-from postroom.store.people.audit import AuditView, Signature
-
-__all__ = ["AuditView", "Signature", "find_entry", "list_audit", "list_audit_of", "next_entry", "signature"]
+from postroom.store.people.audit import AuditView as AuditView
+from postroom.store.people.audit import Signature as Signature
 
 
 def signature(actor: str, role: str, reason: str | None = None) -> Signature:

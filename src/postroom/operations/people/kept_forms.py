@@ -17,9 +17,9 @@ import orjson
 from postroom.core import base64url
 from postroom.core.errors import SignInRefused
 from postroom.operations.people.sessions import LiveSession
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.people import sessions
+from postroom.system.wall_clock import Clock, wall_clock
 
 KEPT_LIVES = timedelta(minutes=10)
 LARGEST_KEPT = 256 * 1024

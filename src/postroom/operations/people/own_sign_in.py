@@ -14,12 +14,12 @@ from postroom.operations.people.passkeys import SiteAddress
 from postroom.operations.people.sessions import LiveSession, NewCookie
 from postroom.operations.people.sign_in import SignIn
 from postroom.store.accounts.secret_keys import list_key_uses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.people import people, sessions
 from postroom.store.people.audit import Signature
 from postroom.store.people.people import CODES, PasskeyView
 from postroom.store.people.sessions import SessionView
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.vault.sealing import Vault
 
 

@@ -20,11 +20,11 @@ from postroom.core import base64url
 from postroom.core.errors import SignInRefused
 from postroom.core.sign_in.session_times import CHALLENGE_LIVES
 from postroom.operations.people.people import hashed
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.people import KnownPasskey, NewPasskey
 from postroom.store.people.sessions import challenge_key
+from postroom.system.wall_clock import Clock, wall_clock
 
 TIME_BYTES, RANDOM_BYTES = 8, 16
 LONGEST_NAME = 60

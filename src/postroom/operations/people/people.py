@@ -20,15 +20,13 @@ from postroom.operations.nouns import SETTINGS
 from postroom.operations.operation import Argument, Command, command, delete, get, post
 from postroom.operations.people.pages_address import link_address
 from postroom.settings.reading import Settings
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people import people, sessions, sign_in_links
 from postroom.store.people.people import PersonView
 from postroom.store.people.sessions import SessionView
 from postroom.store.people.sign_in_links import NewLink
-
-__all__ = ["PersonView", "SessionView"]
+from postroom.system.wall_clock import Clock, wall_clock
 
 SECRET_BYTES = 32
 Name = Annotated[str, Argument("The name with which they sign in.")]

@@ -8,10 +8,10 @@ from postroom.core.roles import Principal
 from postroom.core.tally import Tally
 from postroom.operations.caller import AuditThrottle
 from postroom.operations.problems import problem_of
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import AuditEntry, record_audit
+from postroom.system.wall_clock import Clock
 
 log = structlog.get_logger()
 

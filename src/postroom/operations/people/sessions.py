@@ -16,11 +16,11 @@ from postroom.core.sign_in.callers import Caller
 from postroom.core.sign_in.session_times import OLD_SECRET_LIVES, ROTATE_EVERY, SEEN_EVERY, SessionLimits, is_fresh
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.operations.people.people import hashed
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people import sessions
 from postroom.store.people.sessions import KeptSession, NewSession
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

@@ -22,7 +22,6 @@ from postroom.operations.people.codes import matching_step
 from postroom.operations.people.passkeys import Assertion, Challenges, SiteAddress
 from postroom.operations.people.people import hashed
 from postroom.operations.people.sessions import LiveSession, NewCookie, Sessions
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.people import people, redeeming, sessions, sign_in_links
@@ -31,10 +30,9 @@ from postroom.store.people.people import CODES, Person
 from postroom.store.people.sessions import CheckedPassword
 from postroom.store.people.sign_in_links import OpenLink, dead_link
 from postroom.system.boot_clock import since_boot
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.vault.password_threads import PasswordThreads
 from postroom.vault.sealing import Vault
-
-__all__ = ["Assertion", "Challenges", "OpenLink", "SignIn", "SiteAddress"]
 
 BUSY_S = 5.0
 

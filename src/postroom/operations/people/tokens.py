@@ -23,16 +23,6 @@ from postroom.store.engine.database import Database
 from postroom.store.people import tokens
 from postroom.store.people.tokens import RevokedToken, Token, mint
 
-__all__ = [
-    "RevokedToken",
-    "Token",
-    "actors_named",
-    "find_holders",
-    "list_tokens",
-    "make_token",
-    "revoke_token",
-]
-
 TokenRole = Literal["connector", "dashboard", "agent", "admin", "sender", "metrics"]
 MODEL = "model"
 """The name of the model among those who ask for actions."""

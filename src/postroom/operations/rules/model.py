@@ -12,7 +12,9 @@ from postroom.core.money import MICROS_PER_CENT
 from postroom.core.views import Internal
 from postroom.settings.sections import ModelSettings
 from postroom.store.actions.model_calls import (
-    CallView,
+    CallView as CallView,
+)
+from postroom.store.actions.model_calls import (
     EndedShare,
     calls_of,
     day_of,
@@ -20,11 +22,9 @@ from postroom.store.actions.model_calls import (
     last_calls,
     spend_of,
 )
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.decide.model_prices import prices_of
-
-__all__ = ["CallView", "EndedLine", "ModelPrices", "ModelStatus", "list_calls", "model_prices", "model_status"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,21 +16,8 @@ from postroom.operations.operation import Argument, command, get, post
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import proposals as store
-from postroom.store.rules.proposals import ProposalView
+from postroom.store.rules.proposals import ProposalView as ProposalView
 from postroom.words.actions import rule_does
-
-__all__ = [
-    "AcceptedProposal",
-    "ProposalLine",
-    "ProposalState",
-    "ProposalView",
-    "accept",
-    "accept_proposal",
-    "dismiss_proposal",
-    "list_proposals",
-    "load_proposal",
-    "read_proposals",
-]
 
 MOST_SHOWN = 20
 ProposalId = Annotated[UUID, Argument("The id of the proposal.")]

@@ -7,7 +7,7 @@ from typing import Literal
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import read_documents, write_documents
 from postroom.core.rules.draft import REVIEW, RuleDraft
-from postroom.core.rules.exchange import FIRST_PRIORITY, IMPORTED, Came, Exported, Imported, LeftOut
+from postroom.core.rules.exchange import FIRST_PRIORITY, Came, Exported, Imported
 from postroom.core.rules.gmail import read_gmail_filters
 from postroom.core.rules.gmail_writing import write_gmail_filters
 from postroom.core.rules.sieve import read_sieve_rules
@@ -25,21 +25,6 @@ from postroom.operations.rules.rules import (
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules.rules import KeptRules, keep_rules
-
-__all__ = [
-    "FOREIGN",
-    "IMPORTED",
-    "Came",
-    "Imported",
-    "ImportedRule",
-    "LeftOut",
-    "RuleFormat",
-    "enable_rules",
-    "export_rules",
-    "import_rules",
-    "import_table",
-    "read_rules",
-]
 
 RuleFormat = Literal["yaml", "json", "gmail", "sieve"]
 # Rules in these formats are translated, so a person has to look at them before they act.

@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 
 from postroom.core.errors import BadInput
 from postroom.core.rules.draft import RuleDraft
-from postroom.core.rules.exchange import Verdict
+from postroom.core.rules.exchange import IMPORTED, Verdict
 from postroom.core.rules.in_words import conditions_in_words
 from postroom.operations.caller import Caller
-from postroom.operations.rules.rule_exchange import IMPORTED, RuleFormat, import_rules, import_table, read_rules
+from postroom.operations.rules.rule_exchange import RuleFormat, import_rules, import_table, read_rules
 from postroom.operations.rules.rules import switch_rule
 from postroom.store.engine.database import Database
 from postroom.words.actions import rule_does
-
-__all__ = ["ImportRow", "ReadImport", "enable_import", "format_of", "keep_import", "read_import"]
 
 LARGEST = 1024 * 1024
 LARGEST_YAML = 256 * 1024  # takes some seconds to parse

@@ -21,8 +21,6 @@ from postroom.store.mail.simulation import MessageSelection, PastMessage, label_
 from postroom.triage.decide.engine import unknown_conditions
 from postroom.triage.decide.simulate import needed_by, past_pages, with_label_names
 
-__all__ = ["MatchedMessage", "RuleMatcher", "RuleMatches"]
-
 NEWEST = 2_000
 MOST_AT_ONCE = 2
 LONGEST_S = 2.0

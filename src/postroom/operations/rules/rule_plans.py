@@ -18,8 +18,6 @@ from postroom.store.engine.migrate import applied_migrations
 from postroom.store.rules.rule_plans import apply_plan
 from postroom.store.rules.rules import list_rules
 
-__all__ = ["Plan", "TestResult", "apply_rules", "check_rules", "plan_for_new", "plan_rules"]
-
 
 def check_rules(file: RuleFile, now: datetime) -> list[TestResult]:
     """Run the tests in a file against its rules. No database is needed."""

@@ -20,28 +20,14 @@ from postroom.operations.operation import Argument, FoundBy, Limit, Next, comman
 from postroom.operations.overview.channels import changes_on
 from postroom.operations.rules.rules import rule_named, rule_row
 from postroom.store.actions import decisions
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.rules import rule_lists, rules
-from postroom.store.rules.rule_lists import NumberedRule, RuleCounts, RuleState
+from postroom.store.rules.rule_lists import NumberedRule, RuleCounts
+from postroom.store.rules.rule_lists import RuleState as RuleState
 from postroom.store.rules.rules import RuleView
 from postroom.store.rules.shadow_reports import Tally, shadow_tallies
+from postroom.system.wall_clock import Clock
 from postroom.words.actions import rule_does
-
-__all__ = [
-    "DAYS",
-    "RuleCounts",
-    "RuleId",
-    "RuleLine",
-    "RulePage",
-    "RuleState",
-    "RuleView",
-    "UnconfirmedRule",
-    "read_rule",
-    "read_rules",
-    "rule_changes",
-    "unconfirmed_lines",
-]
 
 DAYS = 7
 """The window of hits, in days."""

@@ -19,21 +19,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.labels import list_all_labels
 from postroom.store.rules import rules as store
-from postroom.store.rules.rules import RuleView
-
-__all__ = [
-    "AddedRules",
-    "RuleView",
-    "add_rules",
-    "edit_rule",
-    "list_rules",
-    "list_unconfirmed",
-    "load_rule",
-    "remove_rule",
-    "rule_named",
-    "rule_row",
-    "switch_rule",
-]
+from postroom.store.rules.rules import RuleView as RuleView
 
 COLUMNS = ("priority", "name", "scope", "scope_ref", "action", "mode", "enabled", "confirmed", "disabled_reason")
 ACTION_FIELDS = frozenset({"then", "parameters", "actions"})

@@ -12,28 +12,18 @@ from postroom.store.engine.database import Database
 from postroom.store.rules.rules import edit_rule, list_rules, load_rule
 from postroom.store.rules.shadow_reports import (
     ShadowReport,
-    ShadowSample,
     ShadowSelection,
-    Tally,
     shadow_report,
     shadow_tallies,
     standing_shadows,
 )
+from postroom.store.rules.shadow_reports import (
+    ShadowSample as ShadowSample,
+)
+from postroom.store.rules.shadow_reports import (
+    Tally as Tally,
+)
 from postroom.triage.decide.engine import category_shadow_reason
-
-__all__ = [
-    "LONG_AGO",
-    "EndedShadow",
-    "ShadowSample",
-    "ShadowScope",
-    "ShadowStatus",
-    "Tally",
-    "begin",
-    "doubts",
-    "end",
-    "list_shadows",
-    "report_on",
-]
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # Fewer comparisons prove little; a lower precision is worse than asking for approval.

@@ -19,8 +19,6 @@ from postroom.triage.decide.model_prices import prices_of
 from postroom.triage.decide.simulate import Progress
 from postroom.triage.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
 
-__all__ = ["ChangeOfRules", "CostEstimate", "SimulationResult", "estimate_cost", "simulate_change"]
-
 # The tokens of a call if nothing is known: a message of one page, and a decision.
 TYPICAL_TOKENS = (2_500, 150)
 

@@ -29,8 +29,6 @@ from postroom.triage.decide.simulate import (
     past_pages,
 )
 
-__all__ = ["KeptRules", "StarterView", "add_starters", "list_starters", "plain_starters", "views_without_mail"]
-
 LATELY = timedelta(days=7)
 MOST_MAIL = 20_000
 ORIGIN = "starter"

@@ -34,7 +34,6 @@ from postroom.outbound.queue.queue_watch import QueueWatch
 from postroom.outbound.queue.smtp_delivery import NO_SMTP, SmtpDelivery, SmtpRoad
 from postroom.store.accounts import accounts
 from postroom.store.actions import pauses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -45,6 +44,7 @@ from postroom.store.outbound.outbound_moves import CHANNEL
 from postroom.store.outbound.outbound_recipients import has_unknown, resend_unknown
 from postroom.store.outbound.outbound_rollout import apply_rollout
 from postroom.system.boot_clock import since_boot
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

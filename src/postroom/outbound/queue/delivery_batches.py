@@ -13,7 +13,6 @@ from postroom.core.lifecycle import DeliveryState
 from postroom.outbound.queue.byte_budget import ByteBudget
 from postroom.outbound.queue.pace import Pace
 from postroom.store.engine.batcher import Batcher
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound.outbound_moves import lease_lost
 from postroom.store.outbound.outbound_recipients import (
@@ -26,6 +25,7 @@ from postroom.store.outbound.outbound_recipients import (
     record_outcomes,
 )
 from postroom.system.boot_clock import BootClock, since_boot
+from postroom.system.wall_clock import Clock
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

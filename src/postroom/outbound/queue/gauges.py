@@ -16,12 +16,12 @@ from postroom.outbound.queue.statistics import (
     evenness_by_level,
     queue_stats,
 )
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import hour_of
 from postroom.store.outbound.outbound_figures import OutboundFigures, load_figures, prune_outbound_figures
 from postroom.store.outbound.sender_counts import next_hour, throttle_figures
 from postroom.store.outbound.suppressions import prune_suppressions
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

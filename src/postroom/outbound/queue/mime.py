@@ -29,8 +29,8 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.core.mail.carrier import MARK, SOURCE
+from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.references import thread_references
-from postroom.core.mail.tiers import Headers, values
 from postroom.outbound.queue.attachments import Attached, Attachment, given_attachments
 
 MOST_HOPS = 20

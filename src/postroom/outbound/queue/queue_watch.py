@@ -10,11 +10,11 @@ import structlog
 from postroom.core.errors import StoreError
 from postroom.core.outbound.health import QueueHealth, adaptive_limits, queue_health
 from postroom.core.outbound.lanes import Lane
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.listeners import signalled
 from postroom.store.outbound.outbound_figures import WaitingLane, waiting_lanes
 from postroom.store.outbound.outbound_signals import CHANNEL
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

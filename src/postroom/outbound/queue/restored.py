@@ -20,7 +20,6 @@ from postroom.core.mail.carrier import SentMailboxOf
 from postroom.core.mail.restores import is_from
 from postroom.core.roles import Role
 from postroom.outbound.queue.delivery import RestoreSuspected
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
@@ -29,6 +28,7 @@ from postroom.store.installation.restores import MARGIN, PendingCheck, pending_c
 from postroom.store.installation.timeline import CHANNEL, Seen, Timeline, observe_timeline, place_of, suspect_restore
 from postroom.store.people.audit import Signature
 from postroom.system.private_files import private_folder, replace_private
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

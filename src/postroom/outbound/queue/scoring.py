@@ -15,7 +15,6 @@ import structlog
 from postroom.core.errors import StoreError
 from postroom.core.outbound.abuse import AbusePolicy, Score, abuse_score
 from postroom.outbound.queue.notices import throttle_notice
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs.job_builders import sender_notice_job
@@ -23,6 +22,7 @@ from postroom.store.outbound import senders
 from postroom.store.outbound.sender_counts import ScoredSender, prune_sender_counts, record_scores, scored_senders
 from postroom.store.outbound.sender_notices import SYSTEM
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

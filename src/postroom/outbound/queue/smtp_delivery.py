@@ -37,7 +37,6 @@ from postroom.outbound.queue.holding import while_renewed
 from postroom.outbound.queue.meter import OutboundMeter
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.reporting import reports_about
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.outbound.outbound import LeasedMail, renew_mail
 from postroom.store.outbound.outbound_recipients import (
@@ -49,6 +48,7 @@ from postroom.store.outbound.outbound_recipients import (
     release_mail,
 )
 from postroom.system.boot_clock import BootClock, since_boot
+from postroom.system.wall_clock import Clock
 
 log = structlog.get_logger()
 

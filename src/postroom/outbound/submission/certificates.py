@@ -14,7 +14,7 @@ import structlog
 from cryptography import x509
 
 from postroom.core.errors import PostroomError
-from postroom.store.engine.clock import Clock, wall_clock
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

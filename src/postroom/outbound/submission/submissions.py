@@ -28,12 +28,12 @@ from postroom.core.submission.message import Trace, check_address, check_message
 from postroom.core.submission.rates import Rates
 from postroom.core.tally import Tally
 from postroom.store.engine.batcher import Batcher
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound.outbound import EVERYWHERE, NewRecipient
 from postroom.store.outbound.senders import SenderLogin
 from postroom.store.outbound.submissions import Accepted, Answer, NewSubmission, SubmissionKey, submit_mails
+from postroom.system.wall_clock import Clock, wall_clock
 
 Door = Literal["smtp", "http", "mcp"]
 

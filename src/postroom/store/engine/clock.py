@@ -11,8 +11,6 @@ from typing import Protocol, runtime_checkable
 from postroom.system.boot_clock import BootClock, since_boot
 from postroom.system.wall_clock import Clock, wall_clock
 
-__all__ = ["Clock", "HasServerClock", "ServerClock", "clock_of", "wall_clock"]
-
 ASK_EVERY_S = 10.0
 
 

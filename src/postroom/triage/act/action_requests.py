@@ -18,13 +18,13 @@ from postroom.core.mail.label_names import looks_like
 from postroom.store.actions import action_requests as requests
 from postroom.store.actions import decisions
 from postroom.store.actions.protection import restraints, safety_facts
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs.job_builders import ASKED_PRIORITY, action_job, approval_job
 from postroom.store.mail.labels import list_labels
 from postroom.store.mail.mail import load_message
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock
 
 APPROVAL_TIME = timedelta(hours=24)
 

@@ -8,11 +8,11 @@ from postroom.core.errors import Conflict, IllegalMove
 from postroom.core.jobs.types import Catalogue
 from postroom.store.actions import approvals as store
 from postroom.store.actions.approvals import AnsweredApproval, Approval, ChannelName
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs.job_builders import action_job
 from postroom.store.people.audit import AuditEntry, Signature, record_audit
+from postroom.system.wall_clock import Clock
 
 Verdict = Literal["approve", "reject"]
 # The role of people who answer through a channel, in the audit log.

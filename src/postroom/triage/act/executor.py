@@ -24,10 +24,10 @@ from postroom.core.jobs.types import Catalogue
 from postroom.core.mail.mailbox import Mailbox, Placed
 from postroom.core.outbound.send_payload import send_payload
 from postroom.store.actions import actions as store
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs.job_builders import outbound_job, unsnooze_job
 from postroom.store.mail.mail import load_message
+from postroom.system.wall_clock import Clock
 from postroom.triage.act.label_changes import make_change
 from postroom.triage.act.labels import LabelFinder
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from postroom.core.errors import Fatal
 from postroom.core.mail.mailbox import Mailbox, find_label
 from postroom.store.actions.actions import Action
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.mail import labels as store
+from postroom.system.wall_clock import Clock
 
 
 @dataclass(frozen=True, slots=True)

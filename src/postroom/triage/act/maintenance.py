@@ -12,11 +12,11 @@ from postroom.store.actions.approvals import ask_to_close, expire_approvals
 from postroom.store.actions.decisions import CHANNEL
 from postroom.store.actions.model_calls import fail_left_calls
 from postroom.store.backfill.backfill_spend import release_undecided
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.listeners import signalled
 from postroom.store.mail.search_backlog import index_older_mail
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

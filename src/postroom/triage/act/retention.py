@@ -13,13 +13,13 @@ from postroom.core.mail.categories import categories_of
 from postroom.core.mail.ingestion import IngestionFacts
 from postroom.core.mail.retention import RetentionPolicy
 from postroom.core.mail.tiers import Known
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import contacts, retention
 from postroom.store.mail.retention import KeptMessage, PastMessage, PruneCounts, RetentionRun, count_messages
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock, wall_clock
 
 BATCH = 200
 MOST_SAMPLES = 10

@@ -16,8 +16,8 @@ from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import Catalogue
 from postroom.core.mail.mailbox import Mailbox, Placed
 from postroom.store.actions import actions, undos
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock
 from postroom.triage.act.label_changes import make_change
 
 UNCERTAIN = (

@@ -7,10 +7,10 @@ from postroom.core.actions.undo import why_not_undoable
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.jobs.types import Catalogue
 from postroom.store.actions import undos
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs.job_builders import ASKED_PRIORITY
 from postroom.store.people.audit import AuditEntry, Signature
+from postroom.system.wall_clock import Clock
 
 MOST = 100_000
 _BATCH = 500

@@ -24,10 +24,10 @@ from starlette.responses import JSONResponse, Response
 from postroom.core.errors import BadInput, Conflict, Fatal, IllegalMove, NotFound, PostroomError, Refused, Retryable
 from postroom.core.strict import Strict, problem_in
 from postroom.store.actions.approvals import Approval
-from postroom.store.engine.clock import Clock
 from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
 from postroom.system.http_server.body import read_body
+from postroom.system.wall_clock import Clock
 from postroom.triage.act.approval_notice import notice_of
 from postroom.triage.act.approvals import APPROVER, Approvals, in_words
 

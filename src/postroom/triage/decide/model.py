@@ -48,11 +48,11 @@ from postroom.core.money import MICROS_PER_CENT
 from postroom.core.rules.model_decision import ModelDecision, decision_schema, read_decision
 from postroom.store.actions.model_calls import CallEnd, Caps, NewCall, end_call, reserve_call
 from postroom.store.backfill.backfill_spend import BackfillCharge, Held
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs.jobs import unpark
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.decide.model_circuit_breaker import CircuitBreaker
 from postroom.triage.decide.model_prices import Prices, most_tokens, prices_of
 from postroom.triage.decide.model_replies import CallFailed, Client, Reply

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 from uuid import UUID
 
-from postroom.core.mail.tiers import values
+from postroom.core.mail.headers import values
 from postroom.core.rules.facts import MessageFacts
 from postroom.core.rules.model_decision import decision_schema
 from postroom.store.rules.guidance import Direction, ModelRule

@@ -13,9 +13,9 @@ import structlog
 from postroom.core.errors import Fatal, JobError, NotFound, Retryable
 from postroom.jobs.run import JobRun
 from postroom.store.actions import approvals
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.jobs.job_builders import digest_job
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.act.approval_notice import digest_of
 from postroom.triage.act.approvals import Channel
 from postroom.triage.handlers.payload import uuid_field

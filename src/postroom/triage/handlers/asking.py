@@ -13,8 +13,8 @@ from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.mailboxes.accounts.mailbox_requests import EXPIRES, ConnectorRequests
 from postroom.store.accounts import accounts
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock, wall_clock
 
 PATIENCE = timedelta(seconds=60)
 POLL_S = 1.0

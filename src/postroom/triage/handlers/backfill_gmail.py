@@ -7,8 +7,8 @@ This lets it begin at once: it is retried, parked if consent is lost, and shown 
 from datetime import timedelta
 
 from postroom.jobs.run import JobRun
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.handlers.asking import PATIENCE, AskingConnector
 from postroom.triage.handlers.payload import uuid_field
 

@@ -14,13 +14,13 @@ from postroom.core.rules.rule import Outcome
 from postroom.core.rules.rulebook import Rulebook
 from postroom.jobs.run import JobRun
 from postroom.store.actions import decisions
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import StoredMessage
 from postroom.store.mail.message_context import MessageContext, message_context
 from postroom.store.people.audit import Signature
 from postroom.store.rules import rules
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.act.action_requests import APPROVAL_TIME, action_and_job
 from postroom.triage.decide.engine import Advice, Safeguards, Verdict, apply_rules
 from postroom.triage.decide.model import job_error

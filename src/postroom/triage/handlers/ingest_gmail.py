@@ -8,8 +8,8 @@ from postroom.core.errors import BadInput, Fatal, Retryable
 from postroom.core.jobs.job import Job
 from postroom.core.mail.mailbox_requests import message_ids
 from postroom.jobs.run import JobRun
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.handlers.asking import PATIENCE, AskingConnector
 from postroom.triage.handlers.payload import text_field, uuid_field
 

@@ -12,9 +12,9 @@ import structlog
 
 from postroom.core.errors import PostroomError
 from postroom.core.mail.mailbox import MailboxOf
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.mail import labels
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

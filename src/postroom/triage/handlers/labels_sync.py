@@ -5,9 +5,9 @@ import structlog
 from postroom.core.errors import MailboxError
 from postroom.core.mail.mailbox import MailboxOf, job_error_of
 from postroom.jobs.run import JobRun
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.mail import labels
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.handlers.payload import uuid_field
 
 log = structlog.get_logger()

@@ -25,12 +25,12 @@ from postroom.jobs.run import JobRun
 from postroom.outbound.queue.attachments import attached_to, html_of
 from postroom.outbound.queue.mime import Author, Built, Original, answer_address, build_forward, build_reply, hops
 from postroom.store.actions import actions
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.installation.timeline import load_timeline
 from postroom.store.mail.mail import StoredMessage, load_message
 from postroom.store.outbound import outbound
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.handlers.action_gmail import is_the_end, may_begin
 from postroom.triage.handlers.payload import text_field, uuid_field
 

@@ -4,11 +4,11 @@ import structlog
 
 from postroom.core.mail.retention import RetentionPolicy
 from postroom.jobs.run import JobRun
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.retention import retention_approval
 from postroom.store.people.audit import Signature
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.act.retention import Retention
 
 log = structlog.get_logger()

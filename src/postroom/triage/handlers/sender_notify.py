@@ -5,9 +5,9 @@ from typing import NamedTuple
 from postroom.core.errors import Fatal
 from postroom.jobs.run import JobRun
 from postroom.outbound.queue.notices import notice_mail
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound.sender_notices import queue_notice
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.act.webhook import SignedWebhook
 from postroom.triage.handlers.payload import text_field
 

@@ -11,8 +11,8 @@ import structlog
 from postroom.core.errors import LabelMissing
 from postroom.core.mail.mailbox import MailboxOf
 from postroom.store.actions.snooze_wakes import wake_overdue_snoozes
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
+from postroom.system.wall_clock import Clock, wall_clock
 
 log = structlog.get_logger()
 

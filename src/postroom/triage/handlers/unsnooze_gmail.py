@@ -8,9 +8,9 @@ from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.mailbox import Mailbox, MailboxUnder, job_error_of
 from postroom.jobs.run import JobRun
 from postroom.store.actions import actions, pauses
-from postroom.store.engine.clock import Clock, wall_clock
 from postroom.store.engine.database import Database
 from postroom.store.mail import mail
+from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.act.undo import wake
 from postroom.triage.handlers.payload import text_field, uuid_field
 from postroom.triage.handlers.traced_mailbox import traced

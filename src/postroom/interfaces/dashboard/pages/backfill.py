@@ -6,6 +6,7 @@ from uuid import UUID
 
 from starlette.routing import Route
 
+from postroom.core.backfill.job import FoundMail
 from postroom.core.errors import NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
@@ -13,7 +14,7 @@ from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.backfill.backfill_progress import MOST_DAYS, FoundMail, SpentDay
+from postroom.operations.backfill.backfill_progress import MOST_DAYS, SpentDay
 from postroom.words.backfill import MICROS_PER_DOLLAR, WORDS
 
 JOBS_SHOWN = 25

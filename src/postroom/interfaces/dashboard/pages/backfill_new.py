@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from postroom.core.backfill.job import NewBackfill
 from postroom.core.backfill.plan import planned_backfills
-from postroom.core.backfill.window import day_in
+from postroom.core.days import day_in
 from postroom.core.errors import BadInput
 from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.providers import PROVIDERS

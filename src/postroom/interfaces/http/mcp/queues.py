@@ -13,7 +13,7 @@ from postroom.core.bounds import require_queue
 from postroom.core.errors import BadInput, LeaseLost
 from postroom.core.queue.envelope import Moment
 from postroom.core.roles import Role
-from postroom.intake.buffer import Delivery, LeaseRef
+from postroom.intake.buffer import Delivery
 from postroom.interfaces.http.mcp.tool import (
     ADDS,
     ENDS,
@@ -31,6 +31,7 @@ from postroom.operations.caller import Caller
 from postroom.operations.jobs import queues
 from postroom.operations.problems import ProblemForm, problem_of
 from postroom.store.engine.codecs import time_text
+from postroom.store.intake.inbox import LeaseRef
 from postroom.store.intake.message_queues import queues_of
 
 QueueName = Annotated[Text, Field(description="The queue's name, such as `gateway`; `queue.stats` lists them.")]

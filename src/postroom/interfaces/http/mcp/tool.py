@@ -14,8 +14,8 @@ from postroom.core.roles import Principal, Role
 from postroom.interfaces.argument_forms import Arguments, Text
 from postroom.interfaces.http.services import Services
 from postroom.operations.operation import ADDS, ADDS_ONCE, ENDS, READS, Hints
-from postroom.operations.people.audit import Signature, signature
-from postroom.store.people.audit import record_audit
+from postroom.operations.people.audit import signature
+from postroom.store.people.audit import Signature, record_audit
 from postroom.triage.act.agents import Agents
 
 __all__ = ["ADDS", "ADDS_ONCE", "ENDS", "READS", "Arguments", "Hints", "Text"]

@@ -19,13 +19,8 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.installation.long_tasks import FromPage, LongTasks, Report
 from postroom.operations.rules.rule_views import read_rule
-from postroom.operations.rules.simulation import (
-    ChangeOfRules,
-    CostEstimate,
-    SimulationResult,
-    estimate_cost,
-    simulate_change,
-)
+from postroom.operations.rules.simulation import CostEstimate, estimate_cost, simulate_change
+from postroom.triage.decide.simulated import ChangeOfRules, SimulationResult
 
 EVERYTHING = timedelta(days=36_500)
 MOST_MESSAGES = 50_000
