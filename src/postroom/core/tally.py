@@ -45,7 +45,7 @@ class Tally:
         key = metric, attributes
         counted = self.counts.get(key)
         if counted is None:
-            key = self._checked(metric, attributes, "counter")
+            key = self._new_key(metric, attributes, "counter")
             counted = self.counts[key]
         self.counts[key] = counted + by
 
@@ -53,7 +53,7 @@ class Tally:
         """Add a value to its bucket. Negative ones, from a clock that was set back, count as 0."""
         buckets = self.histograms.get((metric, attributes))
         if buckets is None:
-            key = self._checked(metric, attributes, "histogram")
+            key = self._new_key(metric, attributes, "histogram")
             buckets = self.histograms.setdefault(key, Buckets(len(metric.buckets)))
         value = value if value > 0 else 0.0
         buckets.counts[bisect_left(metric.buckets, value)] += 1
@@ -67,7 +67,7 @@ class Tally:
         """The histograms by attributes. The buckets themselves are live."""
         return {attributes: buckets for (each, attributes), buckets in self.histograms.copy().items() if each is metric}
 
-    def _checked(self, metric: Metric, attributes: Attributes, kind: MetricKind) -> Key:
+    def _new_key(self, metric: Metric, attributes: Attributes, kind: MetricKind) -> Key:
         """The key for new attributes. Beyond a limit they all share one key, so that memory stays bounded."""
         check_places(metric, attributes, kind)
         if self._series[metric] >= MOST_SERIES:

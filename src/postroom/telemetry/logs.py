@@ -201,12 +201,12 @@ def render_console(_logger: object, _method: str, event: Mapping[str, Any]) -> s
     rest = dict(event)
     time, level = str(rest.pop("timestamp", ""))[11:23], rest.pop("level", "")
     name, exception = rest.pop("event", ""), rest.pop("exception", None)
-    pairs = "".join(f"  {key}={_quoted(value)}" for key, value in rest.items())
+    pairs = "".join(f"  {key}={_quote(value)}" for key, value in rest.items())
     below = [f"\n    | {one_line(text)}" for text in exception.split("\n")] if exception else []
     return one_line(f"{time} {level:<8}{name}{pairs}") + "".join(below)
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     """A plain word as it is, anything else quoted, so that no value can pass for another name=value."""
     return (
         value if isinstance(value, str) and re.fullmatch(r"[^\s=\"]+", value) else json.dumps(value, ensure_ascii=False)

@@ -69,7 +69,7 @@ class KeyFile:
 
     def add(self, now: datetime, *, only_first: bool = False) -> SecretKey:
         """Add a new key, which becomes the newest. With `only_first`, return the newest one if there is any."""
-        with self._locked():
+        with self._lock_file():
             keys = self.read()
             if keys and only_first:
                 return keys[-1]
@@ -80,7 +80,7 @@ class KeyFile:
     def merge(self, content: bytes, whose: str) -> list[str]:
         """Add the keys of another file that are missing here; return their ids. The newest key stays the newest."""
         added = _keys(content, whose)
-        with self._locked():
+        with self._lock_file():
             keys = self.read()
             known = {key.id for key in keys}
             new = [key for key in added if key.id not in known]
@@ -90,7 +90,7 @@ class KeyFile:
 
     def drop(self, ids: Collection[str]) -> list[str]:
         """Delete these keys; return the ids of those that existed."""
-        with self._locked():
+        with self._lock_file():
             keys = self.read()
             dropped = [key.id for key in keys if key.id in ids]
             if dropped:
@@ -109,7 +109,7 @@ class KeyFile:
         replace_private(self.path, content)
 
     @contextmanager
-    def _locked(self) -> Generator[None]:
+    def _lock_file(self) -> Generator[None]:
         """Let one process at a time change the file. The kernel releases the lock if the process dies."""
         import fcntl
 

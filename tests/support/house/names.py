@@ -45,7 +45,7 @@ IRREGULAR = (
     "lent|lost|made|meant|met|paid|said|sent|shown|sold|sought|spent|stood|thought|thrown|told|torn|understood|won|worn"
 )
 NO_PARTICIPLES = (
-    "bed|between|children|embed|even|exceed|feed|happen|hundred|indeed|listen|need|often|open|proceed|red|screen|seed|seven|"
+    "bed|between|children|embed|even|exceed|feed|happen|hundred|indeed|listen|need|often|open|flatten|proceed|red|screen|seed|seven|"
     "shed|speed|ten|then|token|when"
 )
 AVOIDED = {

@@ -196,9 +196,9 @@ class Estimate:
 def estimate(facts: BackfillFacts) -> Estimate:
     """The estimate from these facts."""
     candidates, sample = facts.candidates, facts.sample
-    kept = _scaled(candidates, sample.full + sample.metadata, sample.read, NOTHING_LEARNED)
-    uncorrected = _scaled(candidates, sample.full, sample.read, NOTHING_LEARNED, facts.stored)
-    full = _scaled(candidates, sample.full, sample.read, facts.learned, facts.stored)
+    kept = _estimate_hits(candidates, sample.full + sample.metadata, sample.read, NOTHING_LEARNED)
+    uncorrected = _estimate_hits(candidates, sample.full, sample.read, NOTHING_LEARNED, facts.stored)
+    full = _estimate_hits(candidates, sample.full, sample.read, facts.learned, facts.stored)
     units = candidates.about * facts.quota.message_units
     units += (facts.list_pages + candidates.about // facts.quota.page_size) * facts.quota.page_units
     cost = Range(*(cost_micros(messages, facts.tokens, facts.prices) for messages in full))
@@ -242,7 +242,7 @@ def learned_from(finished: Sequence[FinishedBackfill]) -> Learned:
         return NOTHING_LEARNED
     expected = DOUBT + sum(each.expected for each in finished)
     read = DOUBT + sum(each.read_by_model for each in finished)
-    return Learned(min(MOST_FACTOR, max(LEAST_FACTOR, _rounded(read * PERMILLE, expected))), len(finished))
+    return Learned(min(MOST_FACTOR, max(LEAST_FACTOR, _divide(read * PERMILLE, expected))), len(finished))
 
 
 def wilson_interval(hits: int, sampled: int, population: int) -> tuple[float, float]:
@@ -257,13 +257,13 @@ def wilson_interval(hits: int, sampled: int, population: int) -> tuple[float, fl
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _scaled(candidates: Count, hits: int, sampled: int, learned: Learned, stored: int = 0) -> Range:
+def _estimate_hits(candidates: Count, hits: int, sampled: int, learned: Learned, stored: int = 0) -> Range:
     """The hits of the sample among all candidates, without those stored already, corrected. Without a sample, all may
     be hits.
     """
     found, of = (hits, sampled) if sampled else (1, 1)
     new = max(0, candidates.about * found - stored * of)
-    expected = min(candidates.about, _rounded(new * learned.permille, of * PERMILLE))
+    expected = min(candidates.about, _divide(new * learned.permille, of * PERMILLE))
     low, high = wilson_interval(hits, sampled, candidates.about)
     factor = learned.permille / PERMILLE
     lowest = min(expected, math.floor(max(0, candidates.counted * low - stored) * factor + TINY))
@@ -271,6 +271,6 @@ def _scaled(candidates: Count, hits: int, sampled: int, learned: Learned, stored
     return Range(lowest, expected, min(highest, candidates.most))
 
 
-def _rounded(numerator: int, denominator: int) -> int:
+def _divide(numerator: int, denominator: int) -> int:
     """The quotient as a whole number, halves up."""
     return (2 * numerator + denominator) // (2 * denominator)

@@ -168,7 +168,7 @@ def _local(written: str) -> str:
     )
     content = unicodedata.normalize("NFC", unicodedata.normalize("NFC", "".join(pieces)).lower())
     is_plain = _PLAIN_LOCAL.fullmatch(content) and content.strip(".")
-    return content if is_plain else f'"{_escaped(content)}"'
+    return content if is_plain else f'"{_escape(content)}"'
 
 
 def _without_comments(text: str) -> str:
@@ -207,20 +207,20 @@ def readable_addresses(value: str) -> str:
 
 def _name(words: list[str]) -> str:
     text = decode_run(words) if words else ""
-    return f'"{_escaped(text)}"' if _NEEDS_QUOTES.search(text) else text
+    return f'"{_escape(text)}"' if _NEEDS_QUOTES.search(text) else text
 
 
 def _readable(token: _Token) -> str:
     if token.kind == "quoted" and len(token.text) > 1:
         end = '"' if token.text.endswith('"') else ""
         inner = token.text[1 : len(token.text) - len(end)]
-        return f'"{decode_words(inner, _escaped)}{end}' if "=?" in inner else token.text
+        return f'"{decode_words(inner, _escape)}{end}' if "=?" in inner else token.text
     if token.kind == "comment" and "=?" in token.text:
         return decode_words(token.text, _escaped_in_comment)
     return token.text
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 

@@ -106,15 +106,15 @@ def queries_of(categories: Sequence[Category], user_address: str) -> list[str]:
         if (
             queries
             and queries[-1][-1].narrow == search.narrow
-            and len(_joined([*queries[-1], search])) <= LONGEST_QUERY
+            and len(_any_of([*queries[-1], search])) <= LONGEST_QUERY
         ):
             queries[-1].append(search)
         else:
             queries.append([search])
-    return [_joined(each) for each in queries]
+    return [_any_of(each) for each in queries]
 
 
-def _joined(searches: Sequence[Search]) -> str:
+def _any_of(searches: Sequence[Search]) -> str:
     """One search for any of these: `((order OR subject:(invoice OR receipt)) -category:promotions)`."""
     groups = groupby(searches, key=lambda search: search.operator)
     parts = [(operator, " OR ".join(search.term for search in group)) for operator, group in groups]

@@ -119,7 +119,7 @@ class _Cleaning:
             if len(given) < MOST_ATTRIBUTES:
                 value = found[2] or ""
                 value = value[1:-1] if value[:1] in ('"', "'") else value
-                given.setdefault(found[1].lower(), _unescaped(value))
+                given.setdefault(found[1].lower(), _unescape(value))
         return given, self._end_of_tag(at)
 
     def _end_of_tag(self, at: int) -> int:
@@ -165,11 +165,11 @@ def _style(css: str) -> str:
     return _ADDRESS.sub("none(", css).replace("<", " ")
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     if "&" not in text:
         return text
     return _CONTROL.sub("\ufffd", html.unescape(_ABSURD_REFERENCE.sub("\ufffd", text)))
 
 
 def _text(text: str) -> str:
-    return html.escape(_unescaped(text), quote=False)
+    return html.escape(_unescape(text), quote=False)

@@ -108,7 +108,7 @@ def _text(content: bytes) -> str:
 def _vcards(text: str) -> Iterator[_Entry]:
     """The addresses of each card, with its name, which may come after them."""
     name, waiting = "", list[tuple[int, str]]()
-    for number, line in _unfolded(text):
+    for number, line in _logical_lines(text):
         head, colon, value = _split(line)
         if not colon:
             continue
@@ -126,7 +126,7 @@ def _vcards(text: str) -> Iterator[_Entry]:
     yield from (_Entry(at, address, name) for at, address in waiting)
 
 
-def _unfolded(text: str) -> Iterator[tuple[int, str]]:
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Logical lines: folded ones are joined, as are quoted-printable lines of vCard 2.1 that end with `=`."""
     held, at = "", 0
     for number, line in enumerate(text.splitlines(), 1):

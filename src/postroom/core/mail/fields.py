@@ -73,7 +73,7 @@ def _value_and_parameters(field: str) -> tuple[str, dict[str, str]]:
     for number, found in enumerate(_PARAMETER.finditer(field)):
         if number == MOST_PARAMETERS:
             break
-        name, content = found[1].lower(), _unquoted(found[2].strip())
+        name, content = found[1].lower(), _unquote(found[2].strip())
         if section := _SECTION.fullmatch(name):
             sections.setdefault(section[1], {})[int(section[2] or 0)] = (
                 content,
@@ -81,10 +81,10 @@ def _value_and_parameters(field: str) -> tuple[str, dict[str, str]]:
             )
         else:
             plain.setdefault(name, content)
-    return value, plain | {name: _joined(pieces) for name, pieces in sections.items()}
+    return value, plain | {name: _join_sections(pieces) for name, pieces in sections.items()}
 
 
-def _joined(pieces: dict[int, tuple[str, bool]]) -> str:
+def _join_sections(pieces: dict[int, tuple[str, bool]]) -> str:
     """Join the sections of a parameter, as in `name*0*=utf-8''caf%C3%A9; name*1=.txt` (RFC 2231)."""
     charset = ""
     content = b""
@@ -96,7 +96,7 @@ def _joined(pieces: dict[int, tuple[str, bool]]) -> str:
     return decode_text(content, charset or None).text
 
 
-def _unquoted(content: str) -> str:
+def _unquote(content: str) -> str:
     if not content.startswith('"'):
         return content
     return _ESCAPED.sub(r"\1", content[1:].removesuffix('"'))

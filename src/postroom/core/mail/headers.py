@@ -60,11 +60,11 @@ def head_of(raw: bytes) -> Head:
     end, body_at = (found.start() + 1, found.end()) if found else (len(raw), len(raw))
     if end - start <= LARGEST_HEAD:
         return Head(raw[start:end], body_at, cut=False)
-    block, cut = _shortened(raw, start, end)
+    block, cut = _shorten(raw, start, end)
     return Head(block, body_at, cut)
 
 
-def _shortened(raw: bytes, start: int, end: int) -> tuple[bytes, bool]:
+def _shorten(raw: bytes, start: int, end: int) -> tuple[bytes, bool]:
     """The headers with long values cut, up to 1 MiB in all; and whether any had to be left out."""
     kept: list[bytes] = []
     size = 0

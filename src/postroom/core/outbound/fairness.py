@@ -46,33 +46,33 @@ def evenness(services: Iterable[Service]) -> Evenness:
 
 def gini(parts: Sequence[float]) -> float:
     """The Gini coefficient; 0 if there is nothing to share."""
-    scaled = sorted(_scaled(parts))
+    scaled = sorted(_scale(parts))
     if not scaled:
         return 0.0
     count = len(scaled)
     weighed = fsum((2 * place - count - 1) * part for place, part in enumerate(scaled, 1))
-    return _bounded(weighed / (count * fsum(scaled)))
+    return _clamp(weighed / (count * fsum(scaled)))
 
 
 def jain(parts: Sequence[float]) -> float:
     """Jain's index; 1 if there is nothing to share, since all got the same."""
-    scaled = _scaled(parts)
+    scaled = _scale(parts)
     if not scaled:
         return 1.0
-    return _bounded(fsum(scaled) ** 2 / (len(scaled) * fsum(part * part for part in scaled)))
+    return _clamp(fsum(scaled) ** 2 / (len(scaled) * fsum(part * part for part in scaled)))
 
 
 def largest_share(parts: Sequence[float]) -> float:
     """The part of all that the largest one has; 0 if there is nothing."""
-    scaled = _scaled(parts)
-    return _bounded(1 / fsum(scaled)) if scaled else 0.0
+    scaled = _scale(parts)
+    return _clamp(1 / fsum(scaled)) if scaled else 0.0
 
 
-def _scaled(parts: Sequence[float]) -> list[float]:
+def _scale(parts: Sequence[float]) -> list[float]:
     """The parts with 1 as the largest, so that no square overflows; empty if all are 0."""
     largest = max(parts, default=0.0)
     return [part / largest for part in parts] if largest > 0 else []
 
 
-def _bounded(value: float) -> float:
+def _clamp(value: float) -> float:
     return max(0.0, min(1.0, value))

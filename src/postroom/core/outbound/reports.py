@@ -101,7 +101,7 @@ def read_report(raw: bytes) -> DeliveryReport | FeedbackReport | None:
     parts = list(_leaves(root))
     original = _original(parts)
     for part in parts:
-        content = _decoded(part)
+        content = _decode_part(part)
         if part.fields.content_type in _STATUS and (found := tuple(_recipients(content))):
             return DeliveryReport(original if original != Original() else _named_original(content), found)
         if part.fields.content_type == _FEEDBACK:
@@ -124,14 +124,14 @@ def _leaves(part: Part) -> Iterator[Part]:
         yield part
 
 
-def _decoded(part: Part) -> bytes:
+def _decode_part(part: Part) -> bytes:
     return (decoded_content(part.fields, part.content[: 2 * LARGEST_STATUS]) or b"")[:LARGEST_STATUS]
 
 
 def _original(parts: list[Part]) -> Original:
     for part in parts:
         if part.fields.content_type in _ORIGINALS:
-            headers = _headers(_decoded(part))
+            headers = _headers(_decode_part(part))
             marks = [mark for value in values(headers, MARK.lower()) if (mark := _uuid(value)) is not None]
             ids = values(headers, "message-id")
             return Original(ids[0].strip()[:998] if ids else None, marks[0] if marks else None)
@@ -152,7 +152,7 @@ def _letter(headers: Headers, parts: list[Part], original: Original) -> Delivery
         if part.fields.content_type in _ORIGINALS:
             break
         if part.fields.content_type in ("text/plain", "text/html"):
-            text = decode_text(_decoded(part), part.fields.charset).text
+            text = decode_text(_decode_part(part), part.fields.charset).text
             texts.append(text if part.fields.content_type == "text/plain" else html_text(text))
     text, quoted = divided("\n".join(texts))
     found = read_letter(headers, text)

@@ -57,7 +57,7 @@ class RuleIndex:
         self._words = self._words_of_fields()
         self._subjects = TextSet(self._of("subject"), literal=True)
         self._bodies = TextSet(self._of("body"), literal=True)
-        self._in_body = _joined([self._of(kind) for kind in IN_BODY])
+        self._in_body = _merge([self._of(kind) for kind in IN_BODY])
         self._phrases = TextSet(self._in_body, literal=True)
         self._list_ids = TextSet(self._of("list_id"), literal=True)
         self._patterns = TextSet(self._of("pattern"), literal=False)
@@ -76,7 +76,7 @@ class RuleIndex:
                 for field in fields:
                     if field != "body":
                         found.setdefault(field, []).append({rarest: numbers})
-        return [(field, headers_of(field), _joined(each)) for field, each in found.items()]
+        return [(field, headers_of(field), _merge(each)) for field, each in found.items()]
 
     def _patterns_of_headers(self) -> list[tuple[str, TextSet, Filed]]:
         found: dict[str, Filed] = {}
@@ -154,7 +154,7 @@ def _add_addressed(found: Iterable[str], filed: Filed, numbers: set[int]) -> Non
         numbers.update(filed.get(f"@{address.rpartition('@')[2]}", ()))
 
 
-def _joined(each: Iterable[Filed]) -> Filed:
+def _merge(each: Iterable[Filed]) -> Filed:
     """All of them in one."""
     found: Filed = {}
     for filed in each:

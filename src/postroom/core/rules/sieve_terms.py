@@ -42,7 +42,7 @@ def header_match(argument: Mapping[str, Any], needs: set[str]) -> str:
     pattern = _ascii(argument["pattern"])
     for match, text in ((":contains", pattern), (":is", pattern.removeprefix("^").removesuffix("$"))):
         if _LITERAL.fullmatch(text) and (match == ":contains" or f"^{text}$" == pattern):
-            return f"header {match} {name} {quoted(_unescaped(text))}"
+            return f"header {match} {name} {quoted(_unescape(text))}"
     if not is_same_expression(pattern):
         raise Inexpressible("the pattern may mean something else in Sieve")
     needs.add("regex")
@@ -62,7 +62,7 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _unescaped(pattern: str) -> str:
+def _unescape(pattern: str) -> str:
     return re.sub(r"\\(.)", r"\1", pattern)
 
 

@@ -193,7 +193,7 @@ def _original(given: Mapping[str, str | None]) -> str | None:
     if "ORCPT" not in given:
         return None
     kind, mark, written = (text or "").partition(";")
-    address = _in_ascii(written) if kind.lower() == "utf-8" else _decoded(written)
+    address = _in_ascii(written) if kind.lower() == "utf-8" else _decode_xtext(written)
     if not mark or not address or not _NAME.fullmatch(kind) or len(address) > LONGEST_ORIGINAL:
         raise _bad("RCPT", "ORCPT is malformed", "give it as rfc822;address, in xtext (RFC 3461)", 501, "5.5.4")
     return f"{kind};{address}"
@@ -204,7 +204,7 @@ def _in_ascii(text: str) -> str:
     return "".join(each if each.isascii() else f"\\x{{{ord(each):X}}}" for each in text)
 
 
-def _decoded(text: str) -> str:
+def _decode_xtext(text: str) -> str:
     """The text that is written as xtext; empty if it is not, or not printable."""
     if not _XTEXT.fullmatch(text):
         return ""
@@ -219,7 +219,7 @@ def _decoded(text: str) -> str:
 def _xtext(given: Mapping[str, str | None], name: str, longest: int) -> str | None:
     if name not in given:
         return None
-    decoded = _decoded(given[name] or "")
+    decoded = _decode_xtext(given[name] or "")
     if not 0 < len(decoded) <= longest:
         remedy = f"give up to {longest} printable characters, in xtext (RFC 3461)"
         raise _bad("MAIL", f"{name} is malformed", remedy, 501, "5.5.4")

@@ -44,10 +44,10 @@ def command(name: str, *parts: Part) -> Command:
     spaced: list[Part] = [name.encode()]
     for part in parts:
         spaced += [b" ", part]
-    return Command(name, tuple(_joined(spaced)))
+    return Command(name, tuple(_join_bytes(spaced)))
 
 
-def _joined(parts: Iterable[Part]) -> Iterator[Part]:
+def _join_bytes(parts: Iterable[Part]) -> Iterator[Part]:
     """Neighbouring bytes as one part."""
     text = b""
     for part in parts:

@@ -92,7 +92,7 @@ def build_reply(
 ) -> Built:
     """An automatic reply in the original's conversation, marked so that no other machine replies to it."""
     to, cc = (_address(answer_address(original)),), tuple(_address(each) for each in copies_of(parameters))
-    subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Re", original.subject)
+    subject = one_line(str(parameters.get("subject") or "")) or _add_prefix("Re", original.subject)
     ids = thread_references(original.headers)
     thread = {} if not ids else {"In-Reply-To": ids[-1], "References": " ".join(ids)}
     head = {
@@ -112,7 +112,7 @@ def build_forward(
     """The original, as text and HTML, below the user's note, with its attachments, in a new conversation."""
     to = tuple(_address(each) for each in recipients_of(parameters))
     cc = tuple(_address(each) for each in copies_of(parameters))
-    subject = one_line(str(parameters.get("subject") or "")) or _prefixed("Fwd", original.subject)
+    subject = one_line(str(parameters.get("subject") or "")) or _add_prefix("Fwd", original.subject)
     head = {
         **_head(mark, own, to, cc, subject, now),
         **({SOURCE: source} if source else {}),
@@ -140,7 +140,7 @@ def one_line(text: str, longest: int = LONGEST_SUBJECT) -> str:
     return " ".join(seen.split())[:longest].strip()
 
 
-def _prefixed(mark: str, subject: str) -> str:
+def _add_prefix(mark: str, subject: str) -> str:
     """The subject with the mark in front, once."""
     plain = one_line(subject, LONGEST_SUBJECT - len(mark) - 2)
     return plain if plain.lower().startswith(f"{mark.lower()}:") else f"{mark}: {plain}".strip()

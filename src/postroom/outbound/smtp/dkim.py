@@ -90,10 +90,10 @@ def signature(fields: Sequence[Field], body_hash: bytes, key: SigningKey, now: d
         key.domain.encode(),
         key.selector.encode(),
         int(now.timestamp()),
-        _folded(b":".join(names), b":"),
+        _fold(b":".join(names), b":"),
         body_hash,
     )
-    covered = b"".join((*_covered_fields(fields, names), _relaxed(b"dkim-signature", value)))
+    covered = b"".join((*_covered_fields(fields, names), _relax(b"dkim-signature", value)))
     signed = base64.b64encode(_private_key(key)(covered))
     lines = b"\r\n\t ".join(signed[at : at + 70] for at in range(0, len(signed), 70))
     return b"DKIM-Signature: " + value + lines + b"\r\n"
@@ -133,14 +133,14 @@ def _covered_fields(fields: Sequence[Field], names: Sequence[bytes]) -> list[byt
     left: dict[bytes, list[bytes]] = {}
     for name, value in fields:
         left.setdefault(name.lower(), []).append(value)
-    return [_relaxed(name, left[name].pop()) + b"\r\n" for name in names if left.get(name)]
+    return [_relax(name, left[name].pop()) + b"\r\n" for name in names if left.get(name)]
 
 
-def _relaxed(name: bytes, value: bytes) -> bytes:
+def _relax(name: bytes, value: bytes) -> bytes:
     return name + b":" + _one_blank(value.replace(b"\r\n", b"")).strip(b" ")
 
 
-def _folded(value: bytes, at: bytes) -> bytes:
+def _fold(value: bytes, at: bytes) -> bytes:
     lines: list[bytes] = []
     line = b""
     for word in value.split(at):

@@ -252,7 +252,7 @@ class SmtpConnection(asyncio.Protocol):
         del self._unread[:end]
         self._in_content, self._searched = False, 0
         self._wait_for_command()
-        self._await(self._refuse_size() if self._is_discarding else self._take_and_release(_unstuffed(content)))
+        self._await(self._refuse_size() if self._is_discarding else self._take_and_release(_remove_dots(content)))
         return True
 
     async def _refuse_size(self) -> None:
@@ -365,7 +365,7 @@ class SmtpConnection(asyncio.Protocol):
             self._advance()
 
 
-def _unstuffed(content: bytes) -> bytes:
+def _remove_dots(content: bytes) -> bytes:
     """The content without the dot that was put before every line that begins with one."""
     content = content.replace(b"\r\n.", b"\r\n")
     return content[1:] if content.startswith(b".") else content

@@ -173,20 +173,20 @@ class SmtpSession(SmtpConnection):
             self._answer_login, self._longest_line = answer, LONGEST_LOGIN
 
     def _plain(self, text: str) -> None:
-        decoded = _decoded(text)
+        decoded = _decode_base64(text)
         parts = [] if decoded is None else decoded.split("\0")
         if len(parts) != 3 or parts[0] not in ("", parts[1]):
             return self._mistake(_CANCELED if text == "*" else "501 5.5.2 This is not PLAIN")
         return self._log_in(parts[1], parts[2])
 
     def _login_name(self, text: str) -> None:
-        name = _decoded(text)
+        name = _decode_base64(text)
         if name is None:
             return self._mistake(_CANCELED if text == "*" else "501 5.5.2 This is not base64")
         return self._ask_login("UGFzc3dvcmQ6", lambda answer: self._login_password(name, answer))
 
     def _login_password(self, name: str, text: str) -> None:
-        password = _decoded(text)
+        password = _decode_base64(text)
         if password is None:
             return self._mistake(_CANCELED if text == "*" else "501 5.5.2 This is not base64")
         return self._log_in(name, password)
@@ -307,7 +307,7 @@ class SmtpSession(SmtpConnection):
         self._end("221 2.0.0 Bye", None)
 
 
-def _decoded(text: str) -> str | None:
+def _decode_base64(text: str) -> str | None:
     try:
         return base64.b64decode(text, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):

@@ -61,7 +61,7 @@ def to_envelope(entry_id: str, fields: Fields, *, stream: str, identity: str) ->
     whole = _whole_envelope(texts)
     if whole is not None:
         return _of_this_source(whole, identity)
-    raw = {name: _decoded(values) for name, values in texts.items()}
+    raw = {name: _decode_values(values) for name, values in texts.items()}
     channel = _channel(texts)
     return {
         "schema_version": "ingest.v1",
@@ -125,7 +125,7 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace")
 
 
-def _decoded(values: list[str]) -> object:
+def _decode_values(values: list[str]) -> object:
     decoded = [_value(text) for text in values]
     return decoded[0] if len(decoded) == 1 else decoded
 

@@ -51,15 +51,15 @@ class Migration:
 def migrations(dialect: Dialect) -> tuple[Migration, ...]:
     return tuple(
         Migration(int(each.name[:4]), each.name.removesuffix(".sql")[5:], _text(each))
-        for each in _sorted(files("postroom.store") / "migrations" / dialect)
+        for each in _files_in_order(files("postroom.store") / "migrations" / dialect)
     )
 
 
 def _text(entry: Traversable) -> str:
-    return "\n".join(map(_text, _sorted(entry))) if entry.is_dir() else entry.read_text("utf-8")
+    return "\n".join(map(_text, _files_in_order(entry))) if entry.is_dir() else entry.read_text("utf-8")
 
 
-def _sorted(folder: Traversable) -> list[Traversable]:
+def _files_in_order(folder: Traversable) -> list[Traversable]:
     return sorted(folder.iterdir(), key=lambda each: each.name)
 
 

@@ -70,7 +70,7 @@ def blocks(dialect: Dialect) -> dict[str, Block]:
 def _headers() -> dict[str, tuple[str, ...]]:
     queries = files("postroom.store") / "queries"
     texts = (entry.read_text("utf-8") for folder in ("common", "sqlite") for entry in (queries / folder).iterdir())
-    return {header[1]: tuple(_declared(header)) for text in texts for header in _HEADER.finditer(text)}
+    return {header[1]: tuple(_parameters_of(header)) for text in texts for header in _HEADER.finditer(text)}
 
 
 def parameters(name: str) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def parameters(name: str) -> tuple[str, ...]:
     return _headers()[name]
 
 
-def _declared(header: re.Match[str]) -> list[str]:
+def _parameters_of(header: re.Match[str]) -> list[str]:
     return header[2].replace(",", " ").split()
 
 
@@ -94,7 +94,7 @@ def _parse(text: str, dialect: Dialect) -> list[tuple[str, Block]]:
     headers = list(_HEADER.finditer(text))
     ends = [*(header.start() for header in headers), len(text)][1:]
     return [
-        (header[1], _compile(header[1], _declared(header), text[header.end() : end], dialect))
+        (header[1], _compile(header[1], _parameters_of(header), text[header.end() : end], dialect))
         for header, end in zip(headers, ends, strict=True)
     ]
 

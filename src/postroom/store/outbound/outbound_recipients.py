@@ -258,7 +258,11 @@ def record_outcomes(attempts: Sequence[Attempt], now: datetime) -> Script[list[D
 
 
 def _unless_canceled(attempt: Attempt, mail: _Held) -> Attempt:
-    return attempt._replace(changes=[_canceled(each) for each in attempt.changes]) if mail.cancel_requested else attempt
+    return (
+        attempt._replace(changes=[_cancel_waiting(each) for each in attempt.changes])
+        if mail.cancel_requested
+        else attempt
+    )
 
 
 def _following(mail: _Held, attempt: Attempt, now: datetime) -> Script[None]:
@@ -293,7 +297,7 @@ def _row(change: RecipientChange) -> tuple[object, ...]:
     return change.position, change.state, int(change.uncounted), change.not_before, *said, change.reports_delay
 
 
-def _canceled(change: RecipientChange) -> RecipientChange:
+def _cancel_waiting(change: RecipientChange) -> RecipientChange:
     waits = change.state in ("queued", "deferred")
     return change._replace(state="canceled", not_before=None) if waits else change
 
