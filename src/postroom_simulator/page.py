@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.routing import Route
 
+from postroom.core.access import ANSWER
 from postroom.core.errors import BadInput
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
@@ -76,8 +77,8 @@ class SimulationPage(Page):
 
     def actions(self) -> list[Route]:
         return [
-            form_route(self._site, ADDRESS, self._start),
-            form_route(self._site, f"{ADDRESS}/cancel", self._cancel),
+            form_route(self._site, ADDRESS, self._start, ANSWER),
+            form_route(self._site, f"{ADDRESS}/cancel", self._cancel, ANSWER),
         ]
 
     async def _start(self, form: Form) -> Done:

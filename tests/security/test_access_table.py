@@ -99,7 +99,7 @@ async def test_the_pages_ask_for_a_proof_where_the_table_says_so(api: RunningApi
     forms = forms_of(api.pages)
     assert forms.keys() == _forms().keys()
     asking = {form for form, people in _forms().items() if PROVES in people.values()}
-    assert {form for form, route in forms.items() if route.again} == asking
+    assert {form for form, route in forms.items() if route.access.is_fresh} == asking
     mara = (await api.person()).visiting
     token = await mara.form_token()
     api.pages.clock.forward(AFTER_THE_PROOF_S)

@@ -52,19 +52,17 @@ def access_rows() -> list[AccessRow]:
 def _row_of(operation: Operation) -> AccessRow:
     access, http = operation.access, operation.http
     path = f"{http.method} {http.path}" if http else None
-    compared = [(tool, form) for tool, other, form in ROWS if path == other]
     declared = {each.tool.name for noun in nouns() for each in noun.operations if each.tool}
-    tools = {tool for tool, _ in compared} - {"-", *declared}
+    tools = {tool for tool, other in ROWS if path == other} - declared
     tools |= {operation.tool.name} if operation.tool else set()
-    forms = {form for _, form in compared if form != "-"}
     return AccessRow(
         operation.noun.title,
         first_clause(operation.description),
         tuple(f"postroom {words}" for words in _command_words(operation)),
         path,
         tuple(sorted(tools)),
-        tuple(sorted(forms)),
-        _people(access) if http or forms else {},
+        tuple(sorted(operation.forms)),
+        _people(access) if http or operation.forms else {},
         _tokens(access.tokens if http else (), tools),
     )
 

@@ -165,6 +165,34 @@ class Dialogue:
     words: str
 
 
+Sentence = Callable[[Any, Mapping[str, Any]], str]
+"""Makes a sentence of an operation's answer and its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageForm:
+    """The operation as a form on the pages, whose fields are its arguments; parts of the address may be arguments too.
+
+    People then read `done`: a format of the fields of the answer and of the arguments, or a function of both. They read
+    it on the page that the form was on, or on the page `to`. `opens` is the field or argument with the id of an action,
+    whose message a link beside the sentence opens. Who gives no reason signs with `reason`.
+    """
+
+    address: str
+    done: str | Sentence
+    to: str | None = None
+    opens: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The operation in a form that is written by hand, since it uploads, has several steps, or shows a page of its
+    own."""
+
+    address: str
+
+
 @dataclass(frozen=True, slots=True)
 class Hints:
     """Hints for clients: whether a tool only reads, is destructive, or is idempotent."""
@@ -194,7 +222,7 @@ class Tool:
     across_accounts: bool = False
 
 
-Interface = Http | Command | Tool | Dialogue
+Interface = Http | Command | Tool | Dialogue | PageForm | Flow
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +237,9 @@ class Operation:
     tool: Tool | None
     dialogues: Sequence[str]
     """The commands written by hand that run it."""
+    form: PageForm | None
+    flows: Sequence[str]
+    """The addresses of forms written by hand that run it."""
     signs: bool
 
     @property
@@ -242,6 +273,11 @@ class Operation:
         return given
 
     @property
+    def forms(self) -> tuple[str, ...]:
+        """The addresses of its forms on the pages: of the one made from the table, and of those written by hand."""
+        return (*(() if self.form is None else (self.form.address,)), *self.flows)
+
+    @property
     def tokens(self) -> frozenset[Role]:
         """The roles of tokens that have it as a tool."""
         return frozenset() if self.tool is None else self.access.tokens | self.tool.also
@@ -264,9 +300,11 @@ class Noun:
         of = {type(each): each for each in interfaces}
 
         def declare(run: AnyRun) -> AnyRun:
-            http, command, tool = of.get(Http), of.get(Command), of.get(Tool)
+            http, command, tool, form = of.get(Http), of.get(Command), of.get(Tool), of.get(PageForm)
             dialogues = tuple(each.words for each in interfaces if isinstance(each, Dialogue))
-            self.operations.append(Operation(self, access, run, http, command, tool, dialogues, signs))  # type: ignore[arg-type]
+            flows = tuple(each.address for each in interfaces if isinstance(each, Flow))
+            made = Operation(self, access, run, http, command, tool, dialogues, form, flows, signs)  # type: ignore[arg-type]
+            self.operations.append(made)
             return run
 
         return declare
@@ -314,6 +352,21 @@ def _outcome(key: str, value: Callable[[Any], object], result: str) -> Callable[
 
 def dialogue(words: str) -> Dialogue:
     return Dialogue(words)
+
+
+def form(
+    address: str,
+    done: str | Sentence = "{done}",
+    *,
+    to: str | None = None,
+    opens: str | None = None,
+    reason: str | None = None,
+) -> PageForm:
+    return PageForm(address, done, to, opens, reason)
+
+
+def flow(address: str) -> Flow:
+    return Flow(address)
 
 
 def tool(name: str, title: str, hints: Hints, *, also: Set[Role] = frozenset(), across_accounts: bool = False) -> Tool:

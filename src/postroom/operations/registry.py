@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Sequence
 from functools import cache
 
+from postroom.core.access import Access
 from postroom.operations.nouns import NOUNS
 from postroom.operations.operation import Noun, Operation
 
@@ -73,3 +74,9 @@ def _place(operation: Operation) -> int:
 
 def operations() -> list[Operation]:
     return [each for noun in nouns() for each in noun.operations]
+
+
+def access_of_form(address: str) -> Access:
+    """Return who may submit the form at this address, as the operations that declare it say."""
+    (access,) = {each.access for each in operations() if address in each.forms}
+    return access

@@ -12,7 +12,7 @@ from postroom.store.engine.opening import open_database
 from support.all_commands import commands
 from support.clocks import ManualClock
 from support.house.figures import Section
-from support.same_access import ONLY_FORMS, ONLY_TOOLS, ROWS, forms_of, forms_that_differ, operations, tools_that_differ
+from support.same_access import ONLY_FORMS, ONLY_TOOLS, declared_forms, forms_of, operations, tools_that_differ
 from support.signed_in import running_pages
 
 
@@ -26,14 +26,14 @@ async def _count() -> Section:
         async with running_pages(database, ManualClock(), Path(folder)) as running:
             forms = forms_of(running)
         await database.close()
-    differing = [*tools_that_differ(), *forms_that_differ(forms)]
+    differing = tools_that_differ()
     numbers = {
         "commands": sum(not isinstance(command, TyperGroup) for _, command in commands(command_tree())),
         "operations of the API": len(operations()),
         "tools over MCP": len(ALL_TOOLS),
         "forms on pages": len(forms),
         "tools that are an operation of the API": len(ALL_TOOLS) - len(ONLY_TOOLS),
-        "forms that are an operation of the API": len({form for _, _, form in ROWS} - {"-"}),
+        "forms that an operation declares": len(declared_forms()),
         "only over MCP": len(ONLY_TOOLS),
         "only on pages": len(ONLY_FORMS),
         "pairs whose access differs": len(differing),

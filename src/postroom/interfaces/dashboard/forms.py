@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from postroom.core.access import Access
 from postroom.core.errors import BadInput, IllegalMove, MailboxError, NotFound, Refused
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.interfaces.dashboard.said import Said, say
@@ -26,6 +27,7 @@ from postroom.interfaces.dashboard.visiting import ON_THE_PAGE, signature_of, vi
 from postroom.operations.caller import Caller
 from postroom.operations.people.kept_forms import KeptForm
 from postroom.operations.people.sessions import LiveSession
+from postroom.operations.registry import access_of_form
 
 SEE_OTHER = 303
 FORBIDDEN = 403
@@ -94,31 +96,25 @@ Submit = Callable[[Form], Awaitable[Done | Response]]
 
 
 class FormRoute(Route):
-    """The route of a form: the lowest role of people who may submit it, and whether it asks for a fresh proof."""
+    """The route of a form, and who may submit it."""
 
-    def __init__(
-        self, address: str, submitted: Callable[[Request], Awaitable[Response]], role: PersonRole, *, again: bool
-    ) -> None:
+    def __init__(self, address: str, submitted: Callable[[Request], Awaitable[Response]], access: Access) -> None:
         super().__init__(address, submitted, methods=["POST"])
-        self.role: PersonRole = role
-        self.again = again
+        self.access = access
 
 
 def form_route(
-    site: Site,
-    address: str,
-    submit: Submit,
-    *,
-    role: PersonRole = "operator",
-    again: bool = False,
-    reason: str = ON_THE_PAGE,
+    site: Site, address: str, submit: Submit, access: Access | None = None, *, reason: str = ON_THE_PAGE
 ) -> FormRoute:
     """Return the route that accepts the form at this address.
 
-    `reason` is what the person signs with where the form names none.
-    `again` asks people to prove who they are, unless they did so a few minutes ago; the form is carried out after that.
+    Access is that of the operation which declares the form; a form that no operation declares has its own.
+    `reason` is what the person signs with where the form names none. Where the access asks for a fresh proof, people
+    prove who they are, unless they did so a few minutes ago; the form is carried out after that.
     An error that is meant for people is shown on the page that the form was on.
     """
+    allowed = access or access_of_form(address)
+    role = allowed.person
 
     async def submitted(request: Request) -> Response:
         try:
@@ -128,7 +124,7 @@ def form_route(
 
     async def answered(request: Request) -> Response:
         form = admit(*await _checked(request, role))
-        if not again or form.visitor.is_fresh:
+        if not allowed.is_fresh or form.visitor.is_fresh:
             return await carry_out(form)
         live, kept = session_of(request), form.kept(address)
         if site.ask_again is None or live is None or kept is None:
@@ -155,9 +151,9 @@ def form_route(
             return done
         return say(RedirectResponse(done.to or form.back, SEE_OTHER), Said(done.sentence, action=done.action))
 
-    if again:
+    if allowed.is_fresh:
         site.again_forms[address] = repeated
-    return FormRoute(address, submitted, role, again=again)
+    return FormRoute(address, submitted, allowed)
 
 
 def sent_to_prove(back: str) -> Response:

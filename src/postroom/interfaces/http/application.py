@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from postroom.interfaces.dashboard.declared_forms import declared_forms
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.api.operation import PREFIX
@@ -37,7 +38,7 @@ def create_application(
     """
     app = Starlette(
         routes=[
-            *sorted((route for page in pages for route in page.routes()), key=_named_parts),
+            *sorted([*declared_forms(site), *(route for page in pages for route in page.routes())], key=_named_parts),
             Route("/static/{digest}/{name:path}", site.asset),
             Route("/healthz", _healthz),
             *routes,

@@ -18,7 +18,7 @@ from postroom.operations.accounts.accounts import AccountName, find_account
 from postroom.operations.caller import Caller
 from postroom.operations.mail.reclassify import MOST, decide_all_again
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import Argument, dialogue, post
+from postroom.operations.operation import Argument, dialogue, flow, post
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.actions.decisions import Undecided, WaitingMessage, waiting_to_act
@@ -60,7 +60,7 @@ async def plan_acting(database: Database, name: str, since: datetime, clock: Clo
     return ActingPlan(account, since, len(found), dict(would.most_common()))
 
 
-@CONNECTORS.operation(ANSWER_AGAIN, post("/connectors/act"), dialogue("account act"))
+@CONNECTORS.operation(ANSWER_AGAIN, post("/connectors/act"), flow("/connectors/act"), dialogue("account act"))
 async def begin_acting(
     by: Caller,
     /,

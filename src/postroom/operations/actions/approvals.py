@@ -17,7 +17,7 @@ from postroom.core.views import Page, Untrusted
 from postroom.operations.caller import Caller
 from postroom.operations.mail.mail_ids import ActionId, find_action
 from postroom.operations.nouns import APPROVALS
-from postroom.operations.operation import Argument, Limit, Next, get, post
+from postroom.operations.operation import Argument, Limit, Next, flow, get, post
 from postroom.operations.people.tokens import actors_named
 from postroom.operations.rules.rules import add_rules
 from postroom.store.actions import approvals as store
@@ -159,19 +159,21 @@ async def find(database: Database, name: str) -> Approval:
     return await show(database, await find_action(database, name, "ID"))
 
 
-@APPROVALS.operation(ANSWER, post("/approvals/{action}/approve"))
+@APPROVALS.operation(ANSWER, post("/approvals/{action}/approve"), flow("/approvals/{action}/approve"))
 async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> Answered:
     """Approve the action as it was shown. A second answer is refused."""
     return _counted(action, await Approvals(by.database, CATALOGUE, by.clock).approve(action, shown, by.signature))
 
 
-@APPROVALS.operation(ANSWER, post("/approvals/{action}/reject"), signs=True)
+@APPROVALS.operation(ANSWER, post("/approvals/{action}/reject"), flow("/approvals/{action}/reject"), signs=True)
 async def reject_action(by: Caller, /, action: ActionId) -> Answered:
     """End the action without doing it. A second answer is refused."""
     return _counted(action, await by.run(store.reject_action(action, by.signature, by.clock())))
 
 
-@APPROVALS.operation(ANSWER_AGAIN, post("/approvals/answers"))
+@APPROVALS.operation(
+    ANSWER_AGAIN, post("/approvals/answers"), flow("/approvals/reject-several"), flow("/approvals/approve-several")
+)
 async def answer_approvals(
     by: Caller,
     /,
@@ -195,7 +197,7 @@ async def answer_approvals(
     return SeveralAnswers(len(chosen) - len(refused), refused)
 
 
-@APPROVALS.operation(ANSWER, post("/approvals/{action}/always"))
+@APPROVALS.operation(ANSWER, post("/approvals/{action}/always"), flow("/approvals/{action}/always"))
 async def draft_rule_of_approval(by: Caller, /, action: ActionId) -> DraftedRule:
     """Draft the rule that does this for all mail of the sender. It is off until somebody switches it on."""
     approval = await show(by.database, action)

@@ -12,7 +12,7 @@ from postroom.operations.accounts.accounts import find_account, list_accounts
 from postroom.operations.actions.pausing import Stopped, stop
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import OVERVIEW
-from postroom.operations.operation import ADDS_ONCE, READS, Argument, command, dialogue, post, tool
+from postroom.operations.operation import ADDS_ONCE, READS, Argument, command, dialogue, flow, post, tool
 from postroom.store.actions import pauses
 from postroom.store.engine.database import Database
 from postroom.triage.act.approval_notice import cause_of
@@ -69,7 +69,7 @@ class ResumedAnswer(Done):
     jobs_released: Annotated[int, "How many waiting jobs continue."]
 
 
-@OVERVIEW.operation(STEER, post("/pause"), command("pause"), signs=True)
+@OVERVIEW.operation(STEER, post("/pause"), flow("/pause"), command("pause"), signs=True)
 async def pause(by: Caller, /, account: Account = None) -> PausedAnswer:
     """Stop all changes to mailboxes, everywhere or in one account. When it answers, no process changes or sends
     anything; it says how many requests had left before and may still take effect. Mail still arrives and is decided on;
@@ -81,7 +81,7 @@ async def pause(by: Caller, /, account: Account = None) -> PausedAnswer:
     return PausedAnswer(done, scope, reason, since, stopped.on_wire, stopped.silent)
 
 
-@OVERVIEW.operation(ANSWER_AGAIN, post("/resume"), dialogue("resume"))
+@OVERVIEW.operation(ANSWER_AGAIN, post("/resume"), flow("/resume"), dialogue("resume"))
 async def resume(by: Caller, /, account: Account = None) -> ResumedAnswer:
     """Allow changes to mailboxes again, everywhere or in one account. Safe to repeat."""
     released = await resume_changes(by, account)

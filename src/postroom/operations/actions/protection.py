@@ -9,7 +9,7 @@ from postroom.core.views import Done
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import SETTINGS
-from postroom.operations.operation import Argument, command, get, post
+from postroom.operations.operation import Argument, command, flow, get, post
 from postroom.store.actions import protection
 from postroom.store.actions.protection import ProtectedView
 from postroom.store.engine.database import Database
@@ -24,7 +24,13 @@ async def list_protected(database: Database, /) -> list[ProtectedView]:
     return await database.run(protection.list_protected())
 
 
-@SETTINGS.operation(OPERATE, post("/settings/protection"), command("protect add {kind} {value}"), signs=True)
+@SETTINGS.operation(
+    OPERATE,
+    post("/settings/protection"),
+    flow("/settings/protection"),
+    command("protect add {kind} {value}"),
+    signs=True,
+)
 async def protect(by: Caller, /, kind: Kind, value: Value) -> Done:
     """Protect a sender, a domain or a label. When it answers, nothing changes its mail. Safe to repeat."""
     reason = by.signature.reason or ""
@@ -32,7 +38,12 @@ async def protect(by: Caller, /, kind: Kind, value: Value) -> Done:
     return Done(f"Protected: no mail of {kept} is changed any more.")
 
 
-@SETTINGS.operation(ANSWER_AGAIN, post("/settings/protection/remove"), command("protect remove {kind} {value}"))
+@SETTINGS.operation(
+    ANSWER_AGAIN,
+    post("/settings/protection/remove"),
+    flow("/settings/protection/remove"),
+    command("protect remove {kind} {value}"),
+)
 async def unprotect(by: Caller, /, kind: Kind, value: Value) -> Done:
     """Let mail of a sender, a domain or a label be changed again."""
     if not await by.run(protection.unprotect(kind, value, by.signature, by.clock())):

@@ -17,7 +17,7 @@ from postroom.operations.backfill.backfill_progress import BackfillDetail, Backf
 from postroom.operations.backfill.estimate_runs import Agreement, EstimateRun, EstimateRuns, create_agreed
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import BACKFILL
-from postroom.operations.operation import Argument, Limit, Next, command, dialogue, get, post
+from postroom.operations.operation import Argument, Limit, Next, command, dialogue, flow, get, post
 from postroom.settings.reading import Settings
 from postroom.store.backfill.backfill_estimates import StoredEstimate
 from postroom.store.engine.database import Database
@@ -96,7 +96,9 @@ async def list_backfills(
     return await reader.history(next, limit, endpoint_identity=identity, status=status)
 
 
-@BACKFILL.operation(STEER, post("/backfill", status=201, once=True), dialogue("backfill create"))
+@BACKFILL.operation(
+    STEER, post("/backfill", status=201, once=True), flow("/backfill/create"), dialogue("backfill create")
+)
 async def create_backfill(
     by: Caller,
     backfills: Backfills,
@@ -121,7 +123,7 @@ async def list_open_backfills(reader: BackfillReader, /) -> list[BackfillLine]:
     return list(await reader.open_jobs())
 
 
-@BACKFILL.operation(STEER, post("/backfill/estimates", status=202))
+@BACKFILL.operation(STEER, post("/backfill/estimates", status=202), flow("/backfill/estimate"))
 async def begin_estimate(
     by: Caller,
     runs: EstimateRuns,
@@ -181,7 +183,7 @@ async def load_estimate_run(runs: EstimateRuns, /, run: RunId) -> EstimateRunVie
     return EstimateRunView.of(runs.find(run))
 
 
-@BACKFILL.operation(STEER, post("/backfill/estimates/runs/{run}/cancel"))
+@BACKFILL.operation(STEER, post("/backfill/estimates/runs/{run}/cancel"), flow("/backfill/estimate/cancel"))
 async def cancel_estimate_run(runs: EstimateRuns, /, run: RunId) -> CanceledRun:
     """Wait no longer for an estimate. Safe to repeat."""
     return CanceledRun(await runs.cancel(run))
@@ -202,19 +204,37 @@ async def load_backfill(reader: BackfillReader, /, job: JobId) -> BackfillDetail
     return await reader.detail(job)
 
 
-@BACKFILL.operation(STEER, post("/backfill/{job}/pause"), command("backfill pause {job}", outcome=STATUS), signs=True)
+@BACKFILL.operation(
+    STEER,
+    post("/backfill/{job}/pause"),
+    flow("/backfill/{job}/pause"),
+    command("backfill pause {job}", outcome=STATUS),
+    signs=True,
+)
 async def pause_backfill(by: Caller, backfills: Backfills, /, job: JobId) -> BackfillJob:
     """Pause a backfill: its connector stops within half a minute, and decisions about its mail wait. Safe to repeat."""
     return await backfills.pause(job, by.signature)
 
 
-@BACKFILL.operation(STEER, post("/backfill/{job}/resume"), command("backfill resume {job}", outcome=STATUS), signs=True)
+@BACKFILL.operation(
+    STEER,
+    post("/backfill/{job}/resume"),
+    flow("/backfill/{job}/resume"),
+    command("backfill resume {job}", outcome=STATUS),
+    signs=True,
+)
 async def resume_backfill(by: Caller, backfills: Backfills, /, job: JobId) -> BackfillJob:
     """Continue a backfill that was paused, reached its cap or failed, where it stopped. Safe to repeat."""
     return await backfills.resume(job, by.signature)
 
 
-@BACKFILL.operation(STEER, post("/backfill/{job}/cancel"), command("backfill cancel {job}", outcome=STATUS), signs=True)
+@BACKFILL.operation(
+    STEER,
+    post("/backfill/{job}/cancel"),
+    flow("/backfill/{job}/cancel"),
+    command("backfill cancel {job}", outcome=STATUS),
+    signs=True,
+)
 async def cancel_backfill(by: Caller, backfills: Backfills, /, job: JobId) -> BackfillJob:
     """Cancel a backfill for good. What it brought in stays; no model is asked about the rest of it. Safe to repeat."""
     return await backfills.cancel(job, by.signature)

@@ -23,7 +23,7 @@ from postroom.mailboxes.following.set_aside import set_aside_in
 from postroom.operations.accounts.accounts import AccountName, find_account
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import Argument, post
+from postroom.operations.operation import Argument, flow, post
 from postroom.operations.people.audit import next_entry
 from postroom.settings.reading import Settings
 from postroom.store.accounts.mailbox_jobs import ask_for_messages
@@ -62,7 +62,7 @@ def list_not_ingested(data_dir: Path) -> list[NotIngested]:
     return [each for folders in found for folder in sorted(folders) for each in _of_connector(folder)]
 
 
-@CONNECTORS.operation(OPERATE, post("/connectors/retry", status=202))
+@CONNECTORS.operation(OPERATE, post("/connectors/retry", status=202), flow("/connectors/retry"))
 async def retry_ingest(
     by: Caller, settings: Settings, /, account: AccountName, messages: MessageIds = ()
 ) -> list[IngestRetry]:

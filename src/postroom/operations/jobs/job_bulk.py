@@ -20,7 +20,7 @@ from postroom.operations.jobs.job_board import (
 from postroom.operations.jobs.job_causes import job_causes
 from postroom.operations.jobs.jobs import Verb, apply_to_jobs
 from postroom.operations.nouns import JOBS
-from postroom.operations.operation import Argument, post
+from postroom.operations.operation import Argument, flow, post
 from postroom.store.engine.database import Database
 from postroom.store.jobs.job_lists import Stage
 
@@ -87,7 +87,7 @@ async def apply_to_chosen(
     return BulkOutcome(verb, done, len(ids))
 
 
-@JOBS.operation(OPERATE, post("/jobs/bulk"))
+@JOBS.operation(OPERATE, post("/jobs/bulk"), flow("/jobs/bulk/{verb}"))
 async def act_on_jobs(
     by: Caller,
     /,
@@ -105,7 +105,7 @@ async def act_on_jobs(
     return await apply_to_chosen(by, await choose_by_filters(by.database, verb, filters, begin))
 
 
-@JOBS.operation(OPERATE, post("/jobs/causes/{key}"))
+@JOBS.operation(OPERATE, post("/jobs/causes/{key}"), flow("/jobs/cause/{verb}"))
 async def act_on_cause(
     by: Caller, /, key: Annotated[str, Argument("The key of the cause.")], verb: Verb
 ) -> BulkOutcome:

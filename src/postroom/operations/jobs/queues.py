@@ -11,7 +11,7 @@ from postroom.core.errors import BadInput
 from postroom.core.queue.queues import Policy, Queues
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import QUEUES
-from postroom.operations.operation import Argument, command, dialogue, post
+from postroom.operations.operation import Argument, command, dialogue, flow, post
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import history
@@ -149,6 +149,7 @@ def _copies(found: ReplayedMessages) -> Mapping[str, object]:
 @QUEUES.operation(
     OPERATE,
     post("/queues/{queue}/replay", once=True),
+    flow("/queues/replay"),
     command("queue replay {queue}", row=_copies, line="queued once more in {queue}: {replayed}"),
 )
 async def replay_messages(

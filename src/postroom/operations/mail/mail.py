@@ -20,7 +20,7 @@ from postroom.operations.mail.mail_lines import TIERS, MailPage, MailQuestion, c
 from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_message
 from postroom.operations.mail.reclassify import Reclassified, reclassify
 from postroom.operations.nouns import MAIL
-from postroom.operations.operation import Argument, Limit, Next, get, post
+from postroom.operations.operation import Argument, Limit, Next, flow, get, post
 from postroom.store.engine.database import Database
 from postroom.store.mail.mail_lists import StateCounts
 from postroom.system.wall_clock import Clock
@@ -80,7 +80,7 @@ async def read_message(by: Caller, policy: Policy, /, message: MessageName) -> M
     return MessageAnswer(shown)
 
 
-@MAIL.operation(ANSWER, post("/mail/{message}/actions", status=202, once=True))
+@MAIL.operation(ANSWER, post("/mail/{message}/actions", status=202, once=True), flow("/mail/{message}/do"))
 async def act_on_message(
     by: Caller,
     policy: Policy,
@@ -95,20 +95,20 @@ async def act_on_message(
     return await request_action(by, message, read_actions(actions), policy)
 
 
-@MAIL.operation(OPERATE, post("/mail/{message}/reclassify", status=202))
+@MAIL.operation(OPERATE, post("/mail/{message}/reclassify", status=202), flow("/mail/{message}/reclassify"))
 async def reclassify_message(by: Caller, /, message: MessageName) -> Reclassified:
     """Decide again about a message, by today's rules and model. Safe to repeat while it is in line."""
     return await reclassify(by, [await find_message(by.database, message)], None)
 
 
-@MAIL.operation(STEER, post("/actions/{action}/undo", status=202))
+@MAIL.operation(STEER, post("/actions/{action}/undo", status=202), flow("/mail/{message}/undo"))
 async def undo(by: Caller, /, action: ActionId) -> UndoAnswer:
     """Take an action back. Safe to repeat: it is undone once, by the same job."""
     requested = await undo_action(by, action)
     return UndoAnswer(undo_words(requested), requested.state, requested.job_id)
 
 
-@MAIL.operation(ANSWER, post("/actions/{action}/wrong", status=202))
+@MAIL.operation(ANSWER, post("/actions/{action}/wrong", status=202), flow("/mail/{message}/wrong"))
 async def undo_wrong(by: Caller, /, action: ActionId) -> Correction:
     """Take back what a decision did, and let Postroom propose a rule that would have prevented it."""
     return await undo_and_learn(by, action)

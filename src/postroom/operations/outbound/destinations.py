@@ -15,7 +15,7 @@ from postroom.mailboxes.accounts.sealing import with_newest_key
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import OUTBOUND
-from postroom.operations.operation import Argument, command, post
+from postroom.operations.operation import Argument, command, form, post
 from postroom.operations.outbound.tenants import checked_domain
 from postroom.store.accounts.secret_keys import list_key_uses
 from postroom.store.engine.database import Database
@@ -43,6 +43,7 @@ async def list_destination_pauses(database: Database, /) -> list[DestinationPaus
 @OUTBOUND.operation(
     OPERATE,
     post("/outbound/destinations/{destination}/pause"),
+    form("/outbound/destinations/pause", "Nothing is sent to {destination} until it is resumed."),
     command("destination pause {destination}"),
     signs=True,
 )
@@ -54,7 +55,10 @@ async def pause_destination(by: Caller, /, destination: Destination) -> Done:
 
 
 @OUTBOUND.operation(
-    ANSWER_AGAIN, post("/outbound/destinations/{destination}/resume"), command("destination resume {destination}")
+    ANSWER_AGAIN,
+    post("/outbound/destinations/{destination}/resume"),
+    form("/outbound/destinations/resume", "Mail to {destination} goes on within half a minute."),
+    command("destination resume {destination}"),
 )
 async def resume_destination(by: Caller, /, destination: Destination) -> Done:
     """Send to a destination again. Mail that was held is tried within half a minute."""

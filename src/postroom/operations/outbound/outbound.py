@@ -9,7 +9,7 @@ from postroom.core.lifecycle import DeliveryState
 from postroom.core.views import Done
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import OUTBOUND
-from postroom.operations.operation import Argument, Limit, command, dialogue, post
+from postroom.operations.operation import Argument, Limit, command, dialogue, form, post
 from postroom.store.engine.database import Database
 from postroom.store.outbound import outbound, outbound_answers
 from postroom.store.outbound.outbound import MailView
@@ -45,21 +45,39 @@ class SettledMail(Done):
     state: str
 
 
-@OUTBOUND.operation(OPERATE, post("/outbound/mail/{mail}/resolve"), dialogue("outbound resolve"), signs=True)
+@OUTBOUND.operation(
+    OPERATE,
+    post("/outbound/mail/{mail}/resolve"),
+    form("/outbound/{mail}/resolve"),
+    dialogue("outbound resolve"),
+    signs=True,
+)
 async def resolve_mail(by: Caller, /, mail: MailId, outcome: Literal["sent", "not_sent"]) -> SettledMail:
     """Say what happened to a mail whose state is unknown."""
     state = await by.run(outbound_answers.resolve_mail(mail, outcome, by.signature, by.clock()))
     return SettledMail(f"The mail is {state.replace('_', ' ')}.", state)
 
 
-@OUTBOUND.operation(OPERATE, post("/outbound/mail/{mail}/send-now"), dialogue("outbound retry"), signs=True)
+@OUTBOUND.operation(
+    OPERATE,
+    post("/outbound/mail/{mail}/send-now"),
+    form("/outbound/{mail}/send-now"),
+    dialogue("outbound retry"),
+    signs=True,
+)
 async def send_mail_now(by: Caller, /, mail: MailId) -> SettledMail:
     """Make a mail that waits for its next attempt due at once."""
     await by.run(outbound_answers.hasten_mail(mail, by.signature, by.clock()))
     return SettledMail("The mail is due now.", "due")
 
 
-@OUTBOUND.operation(OPERATE, post("/outbound/mail/{mail}/cancel"), dialogue("outbound cancel"), signs=True)
+@OUTBOUND.operation(
+    OPERATE,
+    post("/outbound/mail/{mail}/cancel"),
+    form("/outbound/{mail}/cancel"),
+    dialogue("outbound cancel"),
+    signs=True,
+)
 async def cancel_mail(by: Caller, /, mail: MailId) -> SettledMail:
     """Cancel a mail that has not left yet."""
     state = await by.run(outbound_answers.cancel_mail(mail, by.signature, by.clock()))

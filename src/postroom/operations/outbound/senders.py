@@ -16,7 +16,7 @@ from postroom.core.views import Done
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import OUTBOUND
-from postroom.operations.operation import Argument, command, dialogue, get, post
+from postroom.operations.operation import Argument, command, dialogue, form, get, post
 from postroom.operations.outbound.tenants import TenantName, checked_domain, checked_name, checked_weight, load_tenant
 from postroom.store.engine.database import Database
 from postroom.store.outbound import senders
@@ -140,6 +140,7 @@ async def set_password(by: Caller, /, username: Username, password: str) -> None
 @OUTBOUND.operation(
     OPERATE,
     post("/outbound/senders/{username}/throttle"),
+    form("/outbound/senders/throttle", "{username} is throttled for {hours} h."),
     command(
         "sender throttle {username}",
         outcome=("username", "throttled until {0.throttled_until:%Y-%m-%d %H:%M} UTC"),
@@ -166,7 +167,11 @@ async def throttle_sender_for(
 
 
 @OUTBOUND.operation(
-    OPERATE, post("/outbound/senders/{username}/release"), command("sender release {username}"), signs=True
+    OPERATE,
+    post("/outbound/senders/{username}/release"),
+    form("/outbound/senders/release"),
+    command("sender release {username}"),
+    signs=True,
 )
 async def release_sender(by: Caller, /, username: Username) -> Done:
     """End a throttle, and forgive what was counted. Safe to repeat."""

@@ -10,7 +10,7 @@ from postroom.core.views import Done, Page
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import OUTBOUND
-from postroom.operations.operation import Argument, Limit, Next, command, get, post
+from postroom.operations.operation import Argument, Limit, Next, command, form, get, post
 from postroom.operations.outbound.tenants import TenantName, load_tenant
 from postroom.store.engine.codecs import time_text
 from postroom.store.engine.database import Database
@@ -47,7 +47,13 @@ async def list_strikes(
     return await database.run(suppressions.list_strikes(tenant, rule.since(clock()), limit))
 
 
-@OUTBOUND.operation(OPERATE, post("/outbound/suppressions"), command("suppression add {tenant} {address}"), signs=True)
+@OUTBOUND.operation(
+    OPERATE,
+    post("/outbound/suppressions"),
+    form("/outbound/suppress"),
+    command("suppression add {tenant} {address}"),
+    signs=True,
+)
 async def suppress(by: Caller, /, tenant: TenantName, address: Address) -> Done:
     """Send nothing of a tenant to an address. Safe to repeat."""
     await prepare(by.database)
@@ -57,7 +63,11 @@ async def suppress(by: Caller, /, tenant: TenantName, address: Address) -> Done:
 
 
 @OUTBOUND.operation(
-    OPERATE, post("/outbound/suppressions/remove"), command("suppression remove {tenant} {address}"), signs=True
+    OPERATE,
+    post("/outbound/suppressions/remove"),
+    form("/outbound/unsuppress"),
+    command("suppression remove {tenant} {address}"),
+    signs=True,
 )
 async def unsuppress(by: Caller, /, tenant: TenantName, address: Address) -> Done:
     """Let mail of a tenant go to an address again, and forget its strikes."""

@@ -10,7 +10,7 @@ from postroom.core.mail.addresses import canonical
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import OUTBOUND
-from postroom.operations.operation import Argument, command, post
+from postroom.operations.operation import Argument, command, form, post
 from postroom.store.engine.database import Database
 from postroom.store.outbound import tenants
 from postroom.store.outbound.sender_notices import SYSTEM
@@ -53,7 +53,11 @@ async def load_tenant(database: Database, /, tenant: TenantName) -> TenantView:
 
 
 @OUTBOUND.operation(
-    OPERATE, post("/outbound/tenants/{tenant}/pause"), command("tenant pause {tenant}", line=LINE), signs=True
+    OPERATE,
+    post("/outbound/tenants/{tenant}/pause"),
+    form("/outbound/tenants/pause", "Nothing of {name} is accepted or sent until it is resumed."),
+    command("tenant pause {tenant}", line=LINE),
+    signs=True,
 )
 async def pause_tenant(by: Caller, /, tenant: TenantName) -> TenantView:
     """Accept and send nothing for a tenant; mail that waits is kept. Safe to repeat."""
@@ -61,7 +65,10 @@ async def pause_tenant(by: Caller, /, tenant: TenantName) -> TenantView:
 
 
 @OUTBOUND.operation(
-    ANSWER_AGAIN, post("/outbound/tenants/{tenant}/resume"), command("tenant resume {tenant}", line=LINE)
+    ANSWER_AGAIN,
+    post("/outbound/tenants/{tenant}/resume"),
+    form("/outbound/tenants/resume", "Mail of {name} goes on."),
+    command("tenant resume {tenant}", line=LINE),
 )
 async def resume_tenant(by: Caller, /, tenant: TenantName) -> TenantView:
     """Accept and send mail of a tenant again. Safe to repeat."""

@@ -17,7 +17,7 @@ from postroom.core.visitors import PersonRole
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import SETTINGS
-from postroom.operations.operation import Argument, Command, command, delete, get, post
+from postroom.operations.operation import Argument, Command, command, delete, flow, get, post
 from postroom.operations.people.pages_address import link_address
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
@@ -76,7 +76,9 @@ def _link_command(words: str) -> Command:
     return command(words, line="{sign_in_url}", row=attrgetter("row"), notes=lambda _answer: [BY_HAND])
 
 
-@SETTINGS.operation(OWN_AGAIN, post("/settings/people", status=201), _link_command("person add {name}"))
+@SETTINGS.operation(
+    OWN_AGAIN, post("/settings/people", status=201), flow("/settings/people"), _link_command("person add {name}")
+)
 async def add_person(by: Caller, settings: Settings, /, name: Name, role: NewRole = "viewer") -> LinkAnswer:
     """Add somebody, and make a one-time link with which they choose a passkey or a password."""
     await prepare(by.database)
@@ -85,7 +87,12 @@ async def add_person(by: Caller, settings: Settings, /, name: Name, role: NewRol
     return LinkAnswer(name, link_address(settings, made.secret), made.link.expires_at)
 
 
-@SETTINGS.operation(OWN_AGAIN, post("/settings/people/{name}/link", status=201), _link_command("person link {name}"))
+@SETTINGS.operation(
+    OWN_AGAIN,
+    post("/settings/people/{name}/link", status=201),
+    flow("/settings/people/{name}/link"),
+    _link_command("person link {name}"),
+)
 async def make_link(by: Caller, settings: Settings, /, name: Name) -> LinkAnswer:
     """Make a new one-time link for somebody who is locked out. Earlier links of theirs end. Using it turns their codes
     off and signs them out elsewhere."""
@@ -122,6 +129,7 @@ class ChangedAnswer:
 @SETTINGS.operation(
     OWN_AGAIN,
     post("/settings/people/{name}/role"),
+    flow("/settings/people/{name}/role"),
     command("person role {name} {role}", outcome=("name", "{0.result}")),
 )
 async def change_role(by: Caller, /, name: Name, role: NewRole) -> ChangedAnswer:
@@ -130,7 +138,12 @@ async def change_role(by: Caller, /, name: Name, role: NewRole) -> ChangedAnswer
     return ChangedAnswer(name, role, changed)
 
 
-@SETTINGS.operation(OWN_AGAIN, delete("/settings/people/{name}"), command("person remove {name}"))
+@SETTINGS.operation(
+    OWN_AGAIN,
+    delete("/settings/people/{name}"),
+    flow("/settings/people/{name}/remove"),
+    command("person remove {name}"),
+)
 async def remove_person(by: Caller, /, name: Name) -> Done:
     """Remove somebody, and sign them out everywhere. What they did stays in the audit log."""
     await by.run(people.remove_person(person_name(name), by.signature, by.clock()))

@@ -16,7 +16,7 @@ from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import SETTINGS
-from postroom.operations.operation import Argument, command, get, post
+from postroom.operations.operation import Argument, command, flow, get, post
 from postroom.operations.outbound.senders import load_sender
 from postroom.store.actions.token_work import actor_of
 from postroom.store.engine.database import Database
@@ -44,6 +44,7 @@ class NewTokenAnswer:
 @SETTINGS.operation(
     OWN_AGAIN,
     post("/settings/tokens", status=201),
+    flow("/settings/tokens"),
     command("token create", line="{token}", row=attrgetter("row"), notes=lambda _answer: [KEEP_IT]),
 )
 async def make_token(
@@ -142,6 +143,7 @@ def _revoked_line(revoked: RevokedToken) -> str:
 @SETTINGS.operation(
     OWN,
     post("/settings/tokens/{token}/revoke"),
+    flow("/settings/tokens/{token}/revoke"),
     command("token revoke {token}", line=_revoked_line, row=_revoked_row),
 )
 async def revoke_token(

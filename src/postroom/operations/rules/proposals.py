@@ -12,7 +12,7 @@ from postroom.core.rules.in_words import conditions_in_words
 from postroom.core.views import Done, Untrusted
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import Argument, command, get, post
+from postroom.operations.operation import Argument, command, flow, get, post
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import proposals as store
@@ -80,7 +80,7 @@ async def accept(by: Caller, id: UUID, *, active: bool) -> AcceptedProposal:
     return AcceptedProposal(*await by.run(store.accept_proposal(id, new_id(), not active, by.signature, by.clock())))
 
 
-@RULES.operation(OPERATE, post("/rules/proposals/{proposal}/accept"))
+@RULES.operation(OPERATE, post("/rules/proposals/{proposal}/accept"), flow("/rules/proposals/{proposal}/accept"))
 async def accept_proposal(
     by: Caller,
     /,
@@ -93,7 +93,11 @@ async def accept_proposal(
 
 
 @RULES.operation(
-    OPERATE, post("/rules/proposals/{proposal}/dismiss"), command("proposals dismiss {proposal}"), signs=True
+    OPERATE,
+    post("/rules/proposals/{proposal}/dismiss"),
+    flow("/rules/proposals/{proposal}/dismiss"),
+    command("proposals dismiss {proposal}"),
+    signs=True,
 )
 async def dismiss_proposal(by: Caller, /, proposal: ProposalId) -> Done:
     """Dismiss a proposal: it is not made again."""

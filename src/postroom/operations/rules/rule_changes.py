@@ -9,7 +9,7 @@ from postroom.core.rules.draft import read_draft
 from postroom.core.views import Done
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import Argument, command, delete, dialogue, post, put
+from postroom.operations.operation import Argument, command, delete, dialogue, flow, post, put
 from postroom.operations.rules import rules, shadow
 from postroom.operations.rules.rule_matches import RuleMatcher, RuleMatches
 from postroom.operations.rules.rule_views import RuleId, RuleLine, read_rule
@@ -22,7 +22,7 @@ Document = Annotated[Mapping[str, Any], Argument(DOCUMENT)]
 AllowMissing = Annotated[bool, Argument("Also if it has a condition on a label that no mailbox has.")]
 
 
-@RULES.operation(OPERATE, post("/rules", status=201, once=True), dialogue("rules add"))
+@RULES.operation(OPERATE, post("/rules", status=201, once=True), flow("/rules/save"), dialogue("rules add"))
 async def add_rule(by: Caller, /, rule: Document, allow_missing: AllowMissing = False) -> RuleLine:
     """Add a rule. Its name must be new. One that a token adds and that sends or deletes mail decides nothing until a
     person confirms it."""
@@ -31,13 +31,13 @@ async def add_rule(by: Caller, /, rule: Document, allow_missing: AllowMissing = 
     return await _load(by, (await rules.load_rule(by.database, draft.name)).id)
 
 
-@RULES.operation(OPERATE, post("/rules/check"))
+@RULES.operation(OPERATE, post("/rules/check"), flow("/rules/check"))
 async def check_rule(matcher: RuleMatcher, /, rule: Document) -> RuleMatches:
     """Check a rule, and find the stored mail that it would match. Nothing is changed."""
     return await matcher.find(read_draft(rule))
 
 
-@RULES.operation(OPERATE, put("/rules/{rule}"), dialogue("rules edit"))
+@RULES.operation(OPERATE, put("/rules/{rule}"), flow("/rules/save"), dialogue("rules edit"))
 async def replace_rule(
     by: Caller,
     /,
@@ -52,7 +52,7 @@ async def replace_rule(
     return await _load(by, rule)
 
 
-@RULES.operation(OPERATE, delete("/rules/{rule}"), command("rules remove {rule}"))
+@RULES.operation(OPERATE, delete("/rules/{rule}"), flow("/rules/{rule}/remove"), command("rules remove {rule}"))
 async def delete_rule(by: Caller, /, rule: RuleId) -> Done:
     """Remove a rule for good. Its past decisions stay recorded under its name."""
     await rules.remove_rule(by, await _name(by, rule))
@@ -60,7 +60,10 @@ async def delete_rule(by: Caller, /, rule: RuleId) -> Done:
 
 
 @RULES.operation(
-    OPERATE, post("/rules/{rule}/enable"), command("rules enable {rule}", outcome=("rule.name", "enabled"))
+    OPERATE,
+    post("/rules/{rule}/enable"),
+    flow("/rules/{rule}/enable"),
+    command("rules enable {rule}", outcome=("rule.name", "enabled")),
 )
 async def enable_rule(by: Caller, /, rule: RuleId) -> RuleLine:
     """Enable a rule. An invalid rule has to be fixed first. Safe to repeat."""
@@ -68,7 +71,7 @@ async def enable_rule(by: Caller, /, rule: RuleId) -> RuleLine:
     return await _load(by, rule)
 
 
-@RULES.operation(ANSWER_AGAIN, post("/rules/{rule}/confirm"), dialogue("rules confirm"))
+@RULES.operation(ANSWER_AGAIN, post("/rules/{rule}/confirm"), flow("/rules/{rule}/confirm"), dialogue("rules confirm"))
 async def confirm_rule(
     by: Caller,
     /,
@@ -84,6 +87,7 @@ async def confirm_rule(
 @RULES.operation(
     OPERATE,
     post("/rules/{rule}/disable"),
+    flow("/rules/{rule}/disable"),
     command("rules disable {rule}", outcome=("rule.name", "disabled")),
     signs=True,
 )
@@ -93,21 +97,21 @@ async def disable_rule(by: Caller, /, rule: RuleId) -> RuleLine:
     return await _load(by, rule)
 
 
-@RULES.operation(OPERATE, post("/rules/{rule}/move"))
+@RULES.operation(OPERATE, post("/rules/{rule}/move"), flow("/rules/{rule}/move"))
 async def move_rule(by: Caller, /, rule: RuleId, to: Literal["up", "down"]) -> RuleLine:
     """Try a rule one place earlier or later."""
     await by.run(rule_lists.move_rule(rule, to == "down", by.signature, by.clock()))
     return await _load(by, rule)
 
 
-@RULES.operation(OPERATE, post("/rules/{rule}/watch"))
+@RULES.operation(OPERATE, post("/rules/{rule}/watch"), flow("/rules/{rule}/watch"))
 async def begin_shadow(by: Caller, /, rule: RuleId) -> RuleLine:
     """Put a rule in shadow: it decides, and nothing is done. Safe to repeat."""
     await shadow.begin(by, ShadowScope("rule", await _name(by, rule)))
     return await _load(by, rule)
 
 
-@RULES.operation(OPERATE, post("/rules/{rule}/act"))
+@RULES.operation(OPERATE, post("/rules/{rule}/act"), flow("/rules/{rule}/act"))
 async def end_shadow(by: Caller, /, rule: RuleId) -> EndedShadow:
     """Take a rule out of shadow: what it decides is done. Safe to repeat."""
     return await shadow.end(by, ShadowScope("rule", await _name(by, rule)))

@@ -55,8 +55,8 @@ class ApprovalsPage(Page):
     def actions(self) -> list[Route]:
         site = self._site
         return [
-            form_route(site, "/approvals/approve-several", self._approve_several, again=True),
-            form_route(site, "/approvals/reject-several", self._reject_several, again=True),
+            form_route(site, "/approvals/approve-several", self._approve_several),
+            form_route(site, "/approvals/reject-several", self._reject_several),
             form_route(site, "/approvals/{action}/approve", self._approve),
             form_route(site, "/approvals/{action}/reject", self._reject),
             form_route(site, "/approvals/{action}/always", self._always),

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from starlette.routing import Route
 
+from postroom.core.access import OWN, OWN_AGAIN
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
@@ -39,9 +40,9 @@ class ConnectPage(Page):
 
     def actions(self) -> list[Route]:
         return [
-            form_route(self._site, "/connectors/new/begin", self._begin, role="admin", again=True),
-            form_route(self._site, "/connectors/new/finish", self._finish, role="admin", again=True),
-            form_route(self._site, "/connectors/new/forget", self._forget, role="admin"),
+            form_route(self._site, "/connectors/new/begin", self._begin, OWN_AGAIN),
+            form_route(self._site, "/connectors/new/finish", self._finish, OWN_AGAIN),
+            form_route(self._site, "/connectors/new/forget", self._forget, OWN),
         ]
 
     async def _begin(self, form: Form) -> Done:

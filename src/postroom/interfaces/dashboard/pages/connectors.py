@@ -49,8 +49,8 @@ class ConnectorsPage(Page):
         return [
             form_route(self._site, "/connectors/sync", self._sync),
             form_route(self._site, "/connectors/pause", self._pause),
-            form_route(self._site, "/connectors/resume", self._resume, again=True),
-            form_route(self._site, "/connectors/act", self._act, again=True),
+            form_route(self._site, "/connectors/resume", self._resume),
+            form_route(self._site, "/connectors/act", self._act),
             form_route(self._site, "/connectors/retry", self._retry),
         ]
 

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from postroom.core.access import ANSWER
 from postroom.core.errors import NotFound
 from postroom.core.jobs.types import CATALOGUE
 from postroom.interfaces.dashboard.charts import Part, Series
@@ -166,7 +167,7 @@ class BulkPage(Page):
         return self._runs.changes()
 
     def actions(self) -> list[Route]:
-        return [form_route(self._site, "/jobs/runs/{run}/cancel", self._cancel)]
+        return [form_route(self._site, "/jobs/runs/{run}/cancel", self._cancel, ANSWER)]
 
     def close(self) -> None:
         self._runs.close()

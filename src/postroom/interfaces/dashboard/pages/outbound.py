@@ -4,18 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from uuid import UUID
 
-from starlette.routing import Route
-
-from postroom.core.errors import BadInput, NotFound
+from postroom.core.errors import NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.outbound_counts import CLASSES_OF_FAILURE, Counts
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.outbound.destinations import pause_destination, resume_destination
-from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
 from postroom.operations.outbound.outbound_overview import (
     MAIL_STATES,
     MOST_DESTINATIONS,
@@ -29,11 +24,8 @@ from postroom.operations.outbound.outbound_overview import (
 from postroom.operations.outbound.senders import (
     TenantSenders,
     load_tenant_senders,
-    release_sender,
-    throttle_sender_for,
 )
-from postroom.operations.outbound.suppressions import list_suppressions, suppress, unsuppress
-from postroom.operations.outbound.tenants import pause_tenant, resume_tenant
+from postroom.operations.outbound.suppressions import list_suppressions
 from postroom.words import outbound as words
 
 WORDS: Mapping[str, object] = {
@@ -133,57 +125,6 @@ class OutboundPage(Page):
             "suppressed_first": visit.with_filters(older=None) if before else None,
         }
 
-    def actions(self) -> list[Route]:
-        site = self._site
-        return [
-            form_route(site, "/outbound/senders/throttle", self._throttle),
-            form_route(site, "/outbound/senders/release", self._release),
-            form_route(site, "/outbound/suppress", self._suppress),
-            form_route(site, "/outbound/unsuppress", self._unsuppress),
-            form_route(site, "/outbound/destinations/pause", self._pause_destination),
-            form_route(site, "/outbound/destinations/resume", self._resume_destination, again=True),
-            form_route(site, "/outbound/tenants/pause", self._pause_tenant),
-            form_route(site, "/outbound/tenants/resume", self._resume_tenant, again=True),
-        ]
-
-    async def _throttle(self, form: Form) -> Done:
-        username = form.required("username", "name the sender, such as ada@example.com")
-        hours = form.text("hours")
-        if not hours.isascii() or not hours.isdecimal() or len(hours) > 6:
-            raise BadInput("hours", f"{hours[:20]!r} is no number of hours", "write it in digits, such as 24")
-        view = await throttle_sender_for(form.by, username, int(hours))
-        return Done(f"{view.username} is throttled for {int(hours)} h.")
-
-    async def _release(self, form: Form) -> Done:
-        return Done((await release_sender(form.by, form.required("username", "name the sender"))).done)
-
-    async def _suppress(self, form: Form) -> Done:
-        tenant = form.required("tenant", "name the tenant whose mail it is")
-        address = form.required("address", "give one such as ada@example.com")
-        return Done((await suppress(form.by, tenant, address)).done)
-
-    async def _unsuppress(self, form: Form) -> Done:
-        tenant, address = form.required("tenant", "name the tenant"), form.required("address", "name the address")
-        return Done((await unsuppress(form.by, tenant, address)).done)
-
-    async def _pause_destination(self, form: Form) -> Done:
-        destination = form.required("destination", "give one such as example.com")
-        await pause_destination(form.by, destination)
-        return Done(f"Nothing is sent to {destination} until it is resumed.")
-
-    async def _resume_destination(self, form: Form) -> Done:
-        destination = form.required("destination", "give one such as example.com")
-        await resume_destination(form.by, destination)
-        return Done(f"Mail to {destination} goes on within half a minute.")
-
-    async def _pause_tenant(self, form: Form) -> Done:
-        view = await pause_tenant(form.by, form.required("tenant", "name the tenant"))
-        return Done(f"Nothing of {view.name} is accepted or sent until it is resumed.")
-
-    async def _resume_tenant(self, form: Form) -> Done:
-        view = await resume_tenant(form.by, form.required("tenant", "name the tenant"))
-        return Done(f"Mail of {view.name} goes on.")
-
 
 class OutgoingMailPage(Page):
     """One mail: its recipients, the attempts, and what their servers said."""
@@ -197,27 +138,6 @@ class OutgoingMailPage(Page):
         found = await self._parts.outbound.conversation(_mail_id(visit.parameters))
         shown = {"mail": found.mail, "recipients": found.recipients, "attempts": found.attempts[::-1]}
         return {**shown, "most_recipients": MOST_RECIPIENTS, **MAIL_WORDS}
-
-    def actions(self) -> list[Route]:
-        site = self._site
-        return [
-            form_route(site, "/outbound/{message}/cancel", self._cancel),
-            form_route(site, "/outbound/{message}/send-now", self._send_now),
-            form_route(site, "/outbound/{message}/resolve", self._resolve),
-        ]
-
-    async def _cancel(self, form: Form) -> Done:
-        return Done((await cancel_mail(form.by, _mail_id(form.parameters))).done)
-
-    async def _send_now(self, form: Form) -> Done:
-        return Done((await send_mail_now(form.by, _mail_id(form.parameters))).done)
-
-    async def _resolve(self, form: Form) -> Done:
-        match form.text("outcome"):
-            case "sent" | "not_sent" as outcome:
-                return Done((await resolve_mail(form.by, _mail_id(form.parameters), outcome)).done)
-            case other:
-                raise BadInput("outcome", f"{other[:20]!r} is none", "say sent or not_sent")
 
 
 def _fairness(hours: list[EvennessHour]) -> list[Series]:

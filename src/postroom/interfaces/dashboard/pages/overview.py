@@ -81,7 +81,7 @@ class OverviewPage(Page):
 
     def actions(self) -> list[Route]:
         pause = form_route(self._site, "/pause", self._pause)
-        return [pause, form_route(self._site, "/resume", self._resume, again=True)]
+        return [pause, form_route(self._site, "/resume", self._resume)]
 
     async def _pause(self, form: Form) -> Done:
         stopped = await pause_changes(form.by, None, form.by.signature.reason or "")

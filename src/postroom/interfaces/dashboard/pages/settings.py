@@ -76,14 +76,14 @@ class SettingsPage(Page):
     def actions(self) -> list[Route]:
         site = self._site
         return [
-            form_route(site, "/settings/tokens", self._create_token, role="admin", again=True),
-            form_route(site, "/settings/tokens/{token}/revoke", self._revoke_token, role="admin"),
-            form_route(site, "/settings/people", self._add_person, role="admin", again=True),
-            form_route(site, "/settings/people/{name}/link", self._make_link, role="admin", again=True),
-            form_route(site, "/settings/people/{name}/role", self._change_role, role="admin", again=True),
-            form_route(site, "/settings/people/{name}/remove", self._remove_person, role="admin", again=True),
+            form_route(site, "/settings/tokens", self._create_token),
+            form_route(site, "/settings/tokens/{token}/revoke", self._revoke_token),
+            form_route(site, "/settings/people", self._add_person),
+            form_route(site, "/settings/people/{name}/link", self._make_link),
+            form_route(site, "/settings/people/{name}/role", self._change_role),
+            form_route(site, "/settings/people/{name}/remove", self._remove_person),
             form_route(site, "/settings/protection", self._protect),
-            form_route(site, "/settings/protection/remove", self._unprotect, again=True),
+            form_route(site, "/settings/protection/remove", self._unprotect),
         ]
 
     async def _add_person(self, form: Form) -> Response:

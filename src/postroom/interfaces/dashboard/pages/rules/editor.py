@@ -7,6 +7,7 @@ from uuid import UUID
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from postroom.core.access import ANSWER
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
@@ -72,7 +73,7 @@ class NewRulePage(Page):
     def actions(self) -> list[Route]:
         return [
             form_route(self._site, "/rules/check", self._check),
-            form_route(self._site, "/rules/draft", self._keep),
+            form_route(self._site, "/rules/draft", self._keep, ANSWER),
             form_route(self._site, "/rules/save", self._save),
         ]
 

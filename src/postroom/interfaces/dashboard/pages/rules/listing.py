@@ -80,7 +80,7 @@ class RulesPage(Page):
             "/rules/proposals/{proposal}/dismiss": self._dismiss,
         }
         return [
-            form_route(self._site, "/rules/{rule}/confirm", self._confirm, again=True),
+            form_route(self._site, "/rules/{rule}/confirm", self._confirm),
             form_route(self._site, "/rules/{rule}/disable", self._disable, reason=BECAUSE),
             *(form_route(self._site, address, submit) for address, submit in acts.items()),
         ]

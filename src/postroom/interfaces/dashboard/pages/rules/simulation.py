@@ -7,6 +7,7 @@ from datetime import timedelta
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from postroom.core.access import ANSWER
 from postroom.core.errors import BadInput, NotFound, Refused
 from postroom.core.rules.documents import write_rule
 from postroom.core.rules.draft import RuleDraft
@@ -62,8 +63,8 @@ class SimulationPage(Page):
 
     def actions(self) -> list[Route]:
         return [
-            form_route(self._site, "/rules/simulate", self._start),
-            form_route(self._site, "/rules/simulations/{task}/cancel", self._cancel),
+            form_route(self._site, "/rules/simulate", self._start, ANSWER),
+            form_route(self._site, "/rules/simulations/{task}/cancel", self._cancel, ANSWER),
         ]
 
     def close(self) -> None:
