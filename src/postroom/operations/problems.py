@@ -70,18 +70,18 @@ class Problem:
 
     @property
     def text(self) -> str:
-        return f"{_shown(self.field)}: {_shown(self.problem)}; {_shown(self.remedy)}"
+        return f"{_clean(self.field)}: {_clean(self.problem)}; {_clean(self.remedy)}"
 
     @property
     def form(self) -> ProblemForm:
-        field, problem, remedy = _shown(self.field), _shown(self.problem), _shown(self.remedy)
+        field, problem, remedy = _clean(self.field), _clean(self.problem), _clean(self.remedy)
         form = ProblemForm(code=self.code, field=field, problem=problem, remedy=remedy)
         if self.retry_after_s is not None:
             form["retry_after_s"] = self.retry_after_s
         return form
 
 
-def _shown(text: str) -> str:
+def _clean(text: str) -> str:
     """Text from outside, cut to a bounded length and to what JSON can represent."""
     cut = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
     return harmless(cut.encode("utf-8", "replace").decode("utf-8"))

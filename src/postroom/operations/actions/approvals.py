@@ -162,13 +162,15 @@ async def find(database: Database, name: str) -> Approval:
 @APPROVALS.operation(ANSWER, post("/approvals/{action}/approve"), flow("/approvals/{action}/approve"))
 async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> Answered:
     """Approve the action as it was shown. A second answer is refused."""
-    return _counted(action, await Approvals(by.database, CATALOGUE, by.clock).approve(action, shown, by.signature))
+    return _require_in_time(
+        action, await Approvals(by.database, CATALOGUE, by.clock).approve(action, shown, by.signature)
+    )
 
 
 @APPROVALS.operation(ANSWER, post("/approvals/{action}/reject"), flow("/approvals/{action}/reject"), signs=True)
 async def reject_action(by: Caller, /, action: ActionId) -> Answered:
     """End the action without doing it. A second answer is refused."""
-    return _counted(action, await by.run(store.reject_action(action, by.signature, by.clock())))
+    return _require_in_time(action, await by.run(store.reject_action(action, by.signature, by.clock())))
 
 
 @APPROVALS.operation(
@@ -243,7 +245,7 @@ def _undo(approval: Approval) -> str:
     return "Yes, once it is done"
 
 
-def _counted(id: UUID, answered: AnsweredApproval) -> Answered:
+def _require_in_time(id: UUID, answered: AnsweredApproval) -> Answered:
     """Raise for an answer that came too late: it failed for the person who gave it, though the action has ended."""
     if answered.state not in ("queued", "rejected"):
         raise IllegalMove(f"action {id}: {in_words(answered)}")

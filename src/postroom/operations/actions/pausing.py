@@ -48,7 +48,7 @@ class Stopped:
 async def stop(by: Caller, scope: str, reason: str, boot: BootClock = since_boot) -> Stopped:
     """Pause, and wait until every process that may let requests out has read it, or its permission has expired."""
     mails = scope == pauses.ALL
-    pause, recalled = await _forbidden(
+    pause, recalled = await _forbid(
         by.database, pauses.pause(scope, reason, by.signature, by.clock()), boot, mails=mails
     )
     return Stopped(pause, recalled.on_wire(scope) + recalled.leaving, recalled.silent)
@@ -56,7 +56,7 @@ async def stop(by: Caller, scope: str, reason: str, boot: BootClock = since_boot
 
 async def forbid_and_wait(database: Database, transaction: Transaction[T], boot: BootClock = since_boot) -> T:
     """Run a verb that forbids something (`pauses.recalling`), and wait as `stop` does."""
-    result, _ = await _forbidden(database, transaction, boot)
+    result, _ = await _forbid(database, transaction, boot)
     return result
 
 
@@ -72,7 +72,7 @@ class _Recalled(NamedTuple):
         return sum(count for each in counts for account, count in each if scope in (pauses.ALL, account))
 
 
-async def _forbidden(
+async def _forbid(
     database: Database, transaction: Transaction[T], boot: BootClock, *, mails: bool = False
 ) -> tuple[T, _Recalled]:
     """Wait also for `mails` that leave by SMTP: one that was let go just before begins within the time of a grant."""

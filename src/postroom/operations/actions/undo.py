@@ -54,7 +54,7 @@ class UndoPreview(NamedTuple):
 
 async def preview_undo(database: Database, selection: UndoSelection, most: int = 10) -> UndoPreview:
     """Show what a selection would undo."""
-    chosen = await _selected(database, selection)
+    chosen = await _select_undoable(database, selection)
     newest = [await database.run(show_approval(each.id)) for each in chosen[:most]]
     return UndoPreview(Undone(len(chosen), _messages(chosen)), newest)
 
@@ -79,7 +79,7 @@ async def undo_selection(
 ) -> Undone:
     """Undo everything in a selection; `as_given` is the selection in the user's words, for the audit log."""
     canceled = await _cancel_hiding(by, selection, dry_run) if selection.hidden else 0
-    chosen = await _selected(by.database, selection)
+    chosen = await _select_undoable(by.database, selection)
     after = {**as_given, "actions": len(chosen), "messages": _messages(chosen)}
     if canceled:
         after["canceled"] = canceled
@@ -104,7 +104,7 @@ def _messages(chosen: Sequence[Undoable]) -> int:
     return len({(each.account_id, each.message_id) for each in chosen})
 
 
-async def _selected(database: Database, selection: UndoSelection) -> list[Undoable]:
+async def _select_undoable(database: Database, selection: UndoSelection) -> list[Undoable]:
     if selection.rule is not None:
         await _check_rule(database, selection.rule)
     account = None if selection.account is None else (await find_account(database, selection.account)).id

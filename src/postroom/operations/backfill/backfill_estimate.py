@@ -154,7 +154,7 @@ class BackfillEstimates:
             "date_to": wanted.date_to.isoformat(),
             "time_zone": str(self._backfills.zone),
         }
-        found = await self._sampled(wanted.endpoint_identity, wanted.target_categories, arguments)
+        found = await self._sample(wanted.endpoint_identity, wanted.target_categories, arguments)
         finished = await self._database.run(store.finished_backfills(wanted.endpoint_identity, LEARNS_FROM))
         window = Window(wanted.date_from, wanted.date_to, self._backfills.zone)
         stored = await self._database.run(
@@ -195,7 +195,7 @@ class BackfillEstimates:
         """A backfill beside the estimate that it was created with. Raises NotFound."""
         return await self._database.run(store.backfill_outcome(job_id))
 
-    async def _sampled(
+    async def _sample(
         self, endpoint_identity: str, names: Collection[str], arguments: dict[str, object]
     ) -> "SampledMailbox":
         answer = await self._requests.ask(endpoint_identity, "backfill_sample", arguments, PATIENCE)

@@ -127,10 +127,10 @@ def _line(job: BackfillJob, estimate: StoredEstimate | None, now: datetime) -> B
     expected = None if estimate is None else int(estimate.result["to_read"]["expected"])
     found = standing(job, expected, None, now)
     cursor = Cursor.stored(job.cursor)
-    return BackfillLine(job, found, estimate, None if cursor is None else cursor.day, _left(job, estimate, found))
+    return BackfillLine(job, found, estimate, None if cursor is None else cursor.day, _time_left(job, estimate, found))
 
 
-def _left(job: BackfillJob, estimate: StoredEstimate | None, found: Standing) -> timedelta | None:
+def _time_left(job: BackfillJob, estimate: StoredEstimate | None, found: Standing) -> timedelta | None:
     """The longer of the time at its speed, and of the days that the cap makes of the rest of the cost."""
     if found.left is None or estimate is None:
         return None

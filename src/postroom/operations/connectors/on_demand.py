@@ -124,19 +124,19 @@ class OnDemand:
         check_in_use(account)
         now, identity = self._clock(), account.endpoint_identity
         await self._database.run(begin_mailbox_search(account.id, most, signed, now, self._hourly_cap))
-        heard = await self._heard(identity, now)
+        heard = await self._liveness(identity, now)
         if heard in ("offline", "never"):
             wait = min(wait, PATIENCE_IF_OFFLINE)
         view = await self._requests.ask(identity, "search", asked, wait, left)
         result = OnDemandResult(view.id, account.email, identity, view.state, heard)
         if view.state != "answered":
             return replace(result, error=view.error, remedy=_remedy(view.state, heard, account))
-        found, more = _found(view.result or {}, most), (view.result or {}).get("more") is True
+        found, more = _read_found(view.result or {}, most), (view.result or {}).get("more") is True
         result = replace(result, messages=await self._with_ids(account.id, found), more=more)
         await self._note_result(account.id, result, signed)
         return result
 
-    async def _heard(self, endpoint_identity: str, now: datetime) -> Liveness | Literal["never"]:
+    async def _liveness(self, endpoint_identity: str, now: datetime) -> Liveness | Literal["never"]:
         reports = await self._database.run(connectors.connectors_of(endpoint_identity))
         newest = max((each.last_heartbeat_at for each in reports), default=None)
         return "never" if newest is None else liveness(newest, now)
@@ -185,7 +185,7 @@ def _remedy(state: RequestState, heard: Liveness | Literal["never"], account: Ac
             return "it is still being searched: search for the same again in a minute, nothing is ingested twice"
 
 
-def _found(result: Mapping[str, Any], most: int) -> list[FoundMessage]:
+def _read_found(result: Mapping[str, Any], most: int) -> list[FoundMessage]:
     """The messages in a connector's answer. The connector may be a third party's, so nothing in it is relied on."""
     listed = result.get("messages")
     found: list[FoundMessage] = []

@@ -132,7 +132,7 @@ async def count_stages(database: Database, /) -> list[StageCount]:
 async def list_page(database: Database, filters: JobFilters, before: str | None, most: int = PAGE) -> Page[JobLine]:
     """List the jobs that match, newest first, from a key on. Few are listed if few of those looked at match."""
     asked = await _question(database, filters)
-    listed = await database.run(job_lists.list_by_stage(asked, _checked(asked.stage, before), most))
+    listed = await database.run(job_lists.list_by_stage(asked, _check_key(asked.stage, before), most))
     return Page(listed.jobs, listed.before)
 
 
@@ -154,7 +154,7 @@ async def select_page_jobs(database: Database, filters: JobFilters, begin: str |
     asked = await _question(database, filters)
     if asked.stage is None or asked.stage == "completed":
         raise BadInput("stage", "is missing", "choose a stage whose jobs have not completed")
-    listed = await database.run(job_lists.list_by_stage(asked, _checked(asked.stage, begin), MOST_AT_ONCE))
+    listed = await database.run(job_lists.list_by_stage(asked, _check_key(asked.stage, begin), MOST_AT_ONCE))
     by_type = Counter(each.type for each in listed.jobs)
     first = listed.jobs[0] if listed.jobs else None
     return SelectedJobs(listed.jobs, by_type, listed.before is not None, _key_above(asked.stage, first))
@@ -175,7 +175,7 @@ async def _question(database: Database, filters: JobFilters) -> JobQuestion:
     return JobQuestion(filters.stage, filters.type, account, filters.error)
 
 
-def _checked(stage: Stage | None, before: str | None) -> str | None:
+def _check_key(stage: Stage | None, before: str | None) -> str | None:
     if before is not None and not job_lists.is_key(stage, before):
         raise BadInput("before", "is no place in this list", "open the list again from its beginning")
     return before

@@ -157,7 +157,7 @@ async def _load_board(database: Database, queues: Queues, queue: str, window: Wi
     ]
     over_time = await _depth_history(database, queue, tiers, window)
     arrived = await volume_of(database, window, tiers, queue=queue)
-    ended = await _ended(database, queue, window)
+    ended = await _count_ended(database, queue, window)
     is_for_agents = policy is not None and policy.for_agents
     return QueueBoard(queue, policy is not None, is_for_agents, boards, over_time, arrived, ended, window)
 
@@ -166,7 +166,7 @@ def _policy(queues: Queues, queue: str) -> Policy | None:
     return queues[queue] if queue in queues.names else None
 
 
-async def _ended(database: Database, queue: str, window: Window) -> Mapping[str, int]:
+async def _count_ended(database: Database, queue: str, window: Window) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for each in await database.run(by_span("ended", window.since, window.end, window.step)):
         if each.queue == queue:
@@ -183,13 +183,13 @@ async def _depth_history(database: Database, queue: str, tiers: Sequence[str], w
     places = [place for _, place in sampled]
     spans = range(min(places), max(places) + 1) if places else range(0)
     by_tier = {
-        tier: _filled(sampled.get((tier, place)) for place in spans)
+        tier: _fill_gaps(sampled.get((tier, place)) for place in spans)
         for tier in dict.fromkeys([*tiers, *(tier for tier, _ in sampled)])
     }
     return DepthHistory([window.since + step * place for place in spans], by_tier, bool(found))
 
 
-def _filled(samples: Iterable[int | None]) -> list[int]:
+def _fill_gaps(samples: Iterable[int | None]) -> list[int]:
     """The samples, and where there is none the last one before."""
     filled: list[int] = []
     for sample in samples:

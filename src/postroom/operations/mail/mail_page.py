@@ -175,8 +175,8 @@ async def show_mail(database: Database, name: str, policy: Policy) -> MailDetail
         is_cut,
         no_text,
         why_no_html(came),
-        [_decided(each, policy) for each in reversed(live)],
-        [_decided(each, policy) for each in shadows],
+        [_decided_line(each, policy) for each in reversed(live)],
+        [_decided_line(each, policy) for each in shadows],
         [_action(each, record) for each in reversed(record.actions) if each.actor != "undo"],
         list(tell(record, IngestionPolicy(rules))),
         came.provider_message_id,
@@ -211,7 +211,7 @@ async def _text(database: Database, came: MailRow) -> tuple[str, bool, str]:
     return read.text, read.is_cut, "" if read.text.strip() else "It has no text."
 
 
-def _decided(view: DecisionView, policy: Policy) -> DecidedLine:
+def _decided_line(view: DecisionView, policy: Policy) -> DecidedLine:
     decision = view.decision
     safety: Mapping[str, Any] = decision.safety or {}
     refused: Mapping[str, Any] | None = safety.get("proposed")
@@ -228,7 +228,7 @@ def _decided(view: DecisionView, policy: Policy) -> DecidedLine:
         decision.rationale,
         decision.model,
         decision.confidence if is_model else None,
-        _needed(action_type, parameters, policy) if is_model and action_type != "none" else None,
+        _needed_confidence(action_type, parameters, policy) if is_model and action_type != "none" else None,
         str(safety.get("verdict", "")),
         [str(each) for each in safety.get("reasons", ())],
         [name for _, name in decision.other_rules],
@@ -247,7 +247,7 @@ def _decider(decision: Decision) -> str:
             return ""
 
 
-def _needed(action_type: str, parameters: Mapping[str, Any], policy: Policy) -> float:
+def _needed_confidence(action_type: str, parameters: Mapping[str, Any], policy: Policy) -> float:
     """The confidence that every step of the action needs."""
     return max(policy.least_confidence(each.action_type) for each in steps_of(action_type, parameters))
 

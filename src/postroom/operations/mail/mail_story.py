@@ -44,14 +44,14 @@ class StoryLine:
 def tell(record: MailRecord, filters: IngestionPolicy) -> Iterator[StoryLine]:
     """The lines of the story in their order."""
     came = record.mail
-    yield from _arrived(came, filters)
+    yield from _arrival_lines(came, filters)
     if not record.decisions and not record.actions:
         yield StoryLine(None, "Nothing has been decided about it yet.", "jobs list --type classify")
         if (wait := record.model_wait) is not None:
             reason = why_share_ended(wait.kind, came.policy_tier)
             yield StoryLine(wait.waits_since, f"{reason[:1].upper()}{reason[1:]}.", "model status")
     events = [*_decisions(record), *_requests(record)]
-    events += [(each.observed_at, line) for each in record.outcomes for line in _reacted(each)]
+    events += [(each.observed_at, line) for each in record.outcomes for line in _reaction_lines(each)]
     yield from (line for _, line in sorted(events, key=lambda event: event[0]))
     yield StoryLine(came.deleted_at, _now(came))
 
@@ -63,7 +63,7 @@ def _decisions(record: MailRecord) -> Iterator[Event]:
     """The decisions, each followed by what came of it."""
     done = {each.decision_id: each for each in record.actions if each.decision_id is not None}
     for view in record.decisions:
-        yield from ((view.created_at, line) for line in _decided(view))
+        yield from ((view.created_at, line) for line in _decision_lines(view))
         if (action := done.get(view.decision.id)) is not None:
             yield from ((view.created_at, line) for line in _carried_out(action, record.undos.get(action.id)))
 
@@ -72,11 +72,11 @@ def _requests(record: MailRecord) -> Iterator[Event]:
     """The actions that people and agents asked for, each followed by what came of it."""
     for action in record.actions:
         if action.decision_id is None and action.actor != "undo":
-            yield action.created_at, StoryLine(action.created_at, _requested(action))
+            yield action.created_at, StoryLine(action.created_at, _request_line(action))
             yield from ((action.created_at, line) for line in _carried_out(action, record.undos.get(action.id)))
 
 
-def _arrived(came: MailRow, filters: IngestionPolicy) -> Iterator[StoryLine]:
+def _arrival_lines(came: MailRow, filters: IngestionPolicy) -> Iterator[StoryLine]:
     name = sender_name(came.headers)
     sender = f"{name} <{came.sender}>" if name else came.sender
     how = "It arrived"
@@ -104,7 +104,7 @@ def _why_extent(came: MailRow, filters: IngestionPolicy) -> str:
     return f"It was stored in full{named or ': no filter asks for less'}."
 
 
-def _decided(view: DecisionView) -> Iterator[StoryLine]:
+def _decision_lines(view: DecisionView) -> Iterator[StoryLine]:
     decision = view.decision
     if decision.shadow:
         yield StoryLine(view.created_at, _in_shadow(decision))
@@ -118,10 +118,10 @@ def _decided(view: DecisionView) -> Iterator[StoryLine]:
 def _deciding(decision: Decision) -> str:
     match decision.source:
         case "deterministic":
-            wish = action_words.asked(*_wished(decision))
+            wish = action_words.asked(*_chosen_action(decision))
             return f"The rule {decision.rule_name or '(removed)'!r} matched; it says: {wish}."
         case "llm":
-            wish = action_words.asked(*_wished(decision))
+            wish = action_words.asked(*_chosen_action(decision))
             model = f"the model {decision.model}" if decision.model else "the model"
             sure = f"{decision.confidence:.0%} sure"
             others = "; ".join(f"{what} ({confidence:.0%})" for what, confidence in weighed(decision))
@@ -142,7 +142,7 @@ def weighed(decision: Decision) -> list[Alternative]:
     ]
 
 
-def _wished(decision: Decision) -> tuple[str, Mapping[str, Any]]:
+def _chosen_action(decision: Decision) -> tuple[str, Mapping[str, Any]]:
     """The action that was decided on, also where safety refused it."""
     refused: Mapping[str, Any] | None = (decision.safety or {}).get("proposed")
     if refused is not None:
@@ -176,7 +176,7 @@ def _safety(decision: Decision) -> str | None:
             return None
 
 
-def _requested(action: ActionView) -> str:
+def _request_line(action: ActionView) -> str:
     wish = action_words.asked(action.action_type, action.parameters)
     who = {"user": "You", "agent": "An agent"}.get(action.actor, "Somebody")
     return f"{who} ({action.asked_by}) asked to {wish}." if action.asked_by else f"{who} asked to {wish}."
@@ -226,7 +226,7 @@ def _can_be_undone(action: ActionView) -> bool:
     return why_not_undoable(action.action_type, action.state, action.undo_hint) is None
 
 
-def _reacted(outcome: OutcomeView) -> Iterator[StoryLine]:
+def _reaction_lines(outcome: OutcomeView) -> Iterator[StoryLine]:
     verdict = "as had been decided" if outcome.agreed else "against what had been decided"
     yield StoryLine(outcome.observed_at, f"Then you {outcome.what} yourself, {verdict}.")
 

@@ -31,7 +31,7 @@ async def reclassify(
 
     `since_as_given` is the time in the user's words, for the audit log.
     """
-    chosen = [await _named(by.database, id) for id in messages]
+    chosen = [await _load_undecided(by.database, id) for id in messages]
     if since is not None:
         chosen += await by.run(undecided(since, MOST))
     return await decide_all_again(by, chosen, since_as_given=since_as_given)
@@ -51,6 +51,6 @@ async def decide_all_again(
     return Reclassified(fresh, batch)
 
 
-async def _named(database: Database, id: UUID) -> Undecided:
+async def _load_undecided(database: Database, id: UUID) -> Undecided:
     message = await database.run(load_message(id))
     return Undecided(message.account_id, id, await database.run(latest_generation(id)))

@@ -106,7 +106,7 @@ async def add_dkim(
     await with_newest_key(
         by.database,
         lambda: dkim_keys.add_dkim_key(
-            id, named, selector, algorithm, public, _sealed(vault, id, secret), by.signature, by.clock()
+            id, named, selector, algorithm, public, _seal(vault, id, secret), by.signature, by.clock()
         ),
     )
     (found,) = [each for each in await list_dkim(by.database) if (each.domain, each.selector) == (named, selector)]
@@ -120,7 +120,7 @@ async def remove_dkim(by: Caller, /, domain: Domain, selector: Selector) -> Remo
     return RemovedKey(f"{selector}._domainkey.{domain}")
 
 
-def _sealed(vault: Vault, id: UUID, secret: str) -> Sealed:
+def _seal(vault: Vault, id: UUID, secret: str) -> Sealed:
     return vault.seal(id, dkim_keys.FIELD, secret)
 
 

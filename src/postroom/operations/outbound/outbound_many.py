@@ -62,12 +62,12 @@ async def settle_many(by: Caller, act: ManyAct, ids: Sequence[UUID]) -> int:
     settle, done = _settling(act, by.signature, by.clock), 0
     for start in range(0, len(ids), AT_ONCE):
         batch = ids[start : start + AT_ONCE]
-        outcomes = await asyncio.gather(*(_settled(by.database, settle(id)) for id in batch))
+        outcomes = await asyncio.gather(*(_try_settling(by.database, settle(id)) for id in batch))
         done += sum(outcomes)
     return done
 
 
-async def _settled(database: Database, settling: Transaction[Any]) -> bool:
+async def _try_settling(database: Database, settling: Transaction[Any]) -> bool:
     try:
         await database.run(settling)
     except (IllegalMove, NotFound):

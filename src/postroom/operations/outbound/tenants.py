@@ -91,7 +91,7 @@ def checked_name(name: str) -> str:
     lower = name.strip().lower()
     if not _NAME.fullmatch(lower):
         raise BadInput("tenant", f"{name[:200]!r} is no name", "use letters, digits, dots, hyphens and underscores")
-    return _unreserved("tenant", lower)
+    return _check_unreserved("tenant", lower)
 
 
 def checked_domain(domain: str) -> str:
@@ -99,7 +99,7 @@ def checked_domain(domain: str) -> str:
     found = canonical(f"x@{domain.strip()}")
     if found is None or "[" in domain:
         raise BadInput("domain", f"{domain[:200]!r} is no domain", "write one such as example.com")
-    return _unreserved("domain", found.rpartition("@")[2])
+    return _check_unreserved("domain", found.rpartition("@")[2])
 
 
 def checked_weight(weight: float) -> float:
@@ -108,7 +108,7 @@ def checked_weight(weight: float) -> float:
     return weight
 
 
-def _unreserved(field: str, name: str) -> str:
+def _check_unreserved(field: str, name: str) -> str:
     if name == SYSTEM:
         raise BadInput(field, f"{name} is Postroom's own", "use another name")
     return name

@@ -75,7 +75,7 @@ class Sessions:
             return None
         visitor = Visitor(kept.name, kept.role, form_token(key), is_fresh(kept.proven_at, now))
         live = LiveSession(kept, visitor, key, presented)
-        return await self._used(live, now) if is_click else live
+        return await self._prolong(live, now) if is_click else live
 
     async def role_of(self, cookie: str) -> PersonRole | None:
         """The role of the session with the key of this cookie; None if it has ended. Its secret was checked before."""
@@ -85,11 +85,11 @@ class Sessions:
         kept = await self._database.run(sessions.find_session(hashed(match[1]), self._clock()))
         return None if kept is None else kept.role
 
-    async def _used(self, live: LiveSession, now: datetime) -> LiveSession:
+    async def _prolong(self, live: LiveSession, now: datetime) -> LiveSession:
         """Put off the end of the session and replace its secret, if that is due. Failing to do so harms nobody."""
         try:
             await self._note_use(live.kept, live.secret_sha256, now)
-            return await self._rotated(live, now) if _is_rotation_due(live.kept, live.secret_sha256, now) else live
+            return await self._rotate(live, now) if _is_rotation_due(live.kept, live.secret_sha256, now) else live
         except PostroomError as error:
             log.warning("session.use_not_noted", error=type(error).__name__)
             return live
@@ -101,7 +101,7 @@ class Sessions:
         if kept.previous_sha256 is not None and kept.previous_until is None and presented == kept.secret_sha256:
             await self._database.run(sessions.end_previous_secret(kept.id, presented, now))
 
-    async def _rotated(self, live: LiveSession, now: datetime) -> LiveSession:
+    async def _rotate(self, live: LiveSession, now: datetime) -> LiveSession:
         secret = secrets.token_urlsafe(SECRET_BYTES)
         kept = live.kept
         rotating = sessions.rotate_session(kept.id, kept.secret_sha256, live.secret_sha256, hashed(secret), now)
@@ -115,7 +115,7 @@ class Sessions:
 
         If this request has done so already, that is enough: the browser has not seen the one in between.
         """
-        return live.cookie or (await self._rotated(live, self._clock())).cookie
+        return live.cookie or (await self._rotate(live, self._clock())).cookie
 
 
 def form_token(key: str) -> str:

@@ -108,7 +108,7 @@ class SignIn:
         """Use up a link for a password. Raises BadInput if the name or the password will not do."""
         chosen = await self._name_for(secret, name)
         check_password(password, chosen)
-        return await self._redeem(secret, chosen, await self._hashed(password), None, caller)
+        return await self._redeem(secret, chosen, await self._hash(password), None, caller)
 
     async def link_with_passkey(
         self, secret: str, name: str, site: SiteAddress, credential: Mapping[str, Any], caller: Caller
@@ -123,9 +123,9 @@ class SignIn:
     async def hashed_password(self, password: str, name: str) -> str:
         """Hash a new password. Raises BadInput if it will not do."""
         check_password(password, name)
-        return await self._hashed(password)
+        return await self._hash(password)
 
-    async def _hashed(self, password: str) -> str:
+    async def _hash(self, password: str) -> str:
         self._check_not_busy()
         with self.passwords.waiting():
             return await self.passwords.hashed(password)
@@ -147,12 +147,12 @@ class SignIn:
         now = self._clock()
         session, cookie = self.sessions.new(caller, now)
         await self._database.run(
-            sessions.open_session(proof.person_id, session, proof.by, _signed(proof), now, proof.password)
+            sessions.open_session(proof.person_id, session, proof.by, _sign(proof), now, proof.password)
         )
         return cookie
 
     async def _again(self, live: LiveSession, proof: Proof) -> NewCookie | None:
-        if not await self._database.run(sessions.prove_session(live.kept, proof.by, _signed(proof), self._clock())):
+        if not await self._database.run(sessions.prove_session(live.kept, proof.by, _sign(proof), self._clock())):
             raise SignInRefused("Your session has ended. Sign in again.")
         return await self.sessions.replace_secret(live)
 
@@ -248,7 +248,7 @@ def link_purpose(link: OpenLink) -> str:
     return f"link:{link.id}"
 
 
-def _signed(proof: Proof) -> Signature:
+def _sign(proof: Proof) -> Signature:
     return Signature(new_id(), f"person:{proof.name}", proof.role)
 
 

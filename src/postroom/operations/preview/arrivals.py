@@ -82,11 +82,11 @@ class MailHistory:
         if sender and sent_at is not None and sent_at < self.first_sent.get(sender, _NEVER):
             self.first_sent[sender] = sent_at
         self.senders[sender] += 1
-        named = _named(headers, "to", "cc")
-        self.recipients.update(named | _named(headers, "delivered-to"))
+        named = _addresses_in(headers, "to", "cc")
+        self.recipients.update(named | _addresses_in(headers, "delivered-to"))
         if (not self._users or sender in self._users) and not is_automatic(headers):
             ids = tuple(id for value in values(headers, "message-id") for id in message_ids(value))
-            self._sent.append(_Sent(sender, ids, named | _named(headers, "bcc")))
+            self._sent.append(_Sent(sender, ids, named | _addresses_in(headers, "bcc")))
 
     def sent_by(self, mine: frozenset[str]) -> SentMail:
         sent = [each for each in self._sent if each.sender in mine]
@@ -105,7 +105,7 @@ def read_history(
     return history
 
 
-def _named(headers: Headers, *names: str) -> frozenset[str]:
+def _addresses_in(headers: Headers, *names: str) -> frozenset[str]:
     return frozenset(each for name in names for value in values(headers, name) for each in addresses(value))
 
 

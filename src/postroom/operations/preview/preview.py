@@ -122,7 +122,7 @@ class Previewer:
             self._waiting.append(Undecided(len(self.rows), row, message, outcome, arrival.at))
             self.rows.append(row)
             return
-        self.rows.append(self._decided(row, message, outcome, arrival.at))
+        self.rows.append(self._decide(row, message, outcome, arrival.at))
 
     def take(self) -> tuple[list[Previewed], list[Undecided]]:
         """Hand over what was previewed so far, for another previewer to continue with, and begin anew."""
@@ -138,7 +138,7 @@ class Previewer:
     def finish(self) -> list[Previewed]:
         """Decide about the messages that had to wait, and return all."""
         for put in sorted(self._waiting, key=lambda each: each.at):
-            self.rows[put.number] = self._decided(put.row, put.message, put.outcome, put.at)
+            self.rows[put.number] = self._decide(put.row, put.message, put.outcome, put.at)
         self._waiting.clear()
         return self.rows
 
@@ -161,7 +161,7 @@ class Previewer:
             problem,
         )
 
-    def _decided(self, row: Previewed, message: StoredMessage, outcome: Outcome, at: datetime) -> Previewed:
+    def _decide(self, row: Previewed, message: StoredMessage, outcome: Outcome, at: datetime) -> Previewed:
         foreseen = self._simulated.decide(message, outcome, at)
         names = [rule.name for rule in outcome.rules]
         if foreseen.source == "llm":

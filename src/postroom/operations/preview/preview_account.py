@@ -57,7 +57,7 @@ async def fetch_newest(source: MailSource, provider: str, most: int, progress: P
     for at in range(0, len(ids), CHUNK):
         for message in await source.get_messages(ids[at : at + CHUNK], "raw"):
             if not isinstance(message, MailboxError) and "DRAFT" not in message.label_ids:
-                found.append(_fetched(message))
+                found.append(_as_arrived(message))
         progress(len(found))
     return sorted(found, key=lambda each: each.at or LONG_AGO)
 
@@ -72,7 +72,7 @@ async def _newest(source: MailSource, query: str, most: int) -> list[str]:
     return found[:most]
 
 
-def _fetched(message: SourceMessage) -> IncomingMessage:
+def _as_arrived(message: SourceMessage) -> IncomingMessage:
     labels = message.label_ids - NOT_ON_ARRIVAL
     if "SENT" not in labels:
         labels |= {"INBOX", "UNREAD"}

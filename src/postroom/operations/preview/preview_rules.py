@@ -66,9 +66,9 @@ def choose_rules(
     if is_created(settings):
         found = call(read_installation, drafts or (), recipient.known.user_addresses, now)
     if drafts is not None:
-        rules, source = rules_of(found.drafts), f"{source}, {_counted(found.drafts)}"
+        rules, source = rules_of(found.drafts), f"{source}, {_rules_text(found.drafts)}"
     elif found.rules:
-        rules, source = list(found.rules), f"{IN_USE}, {_counted(found.rules)}"
+        rules, source = list(found.rules), f"{IN_USE}, {_rules_text(found.rules)}"
     else:
         rules, source = rules_of(starter_drafts([EVERY])), NONE_YET
     broken = tuple((rule.name, why) for rule, why in Rulebook(rules).broken)
@@ -123,5 +123,5 @@ async def _enabled_filters(database: Database) -> list[IngestionRule]:
     return [view.rule for view in await database.run(list_ingestion_rules()) if view.enabled]
 
 
-def _counted(rules: Sequence[object]) -> str:
+def _rules_text(rules: Sequence[object]) -> str:
     return "1 rule" if len(rules) == 1 else f"{len(rules):,} rules"

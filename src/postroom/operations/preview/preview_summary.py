@@ -99,10 +99,10 @@ def summarise(rows: Sequence[Previewed], model: ModelSettings) -> Summary:
         until=until,
         by_rule=_by_rule(rows),
         by_sender=_by_sender(rows),
-        tiers=_counted(row.policy_tier for row in rows),
-        tier_rules=_counted(row.assignment_rule for row in rows),
-        taken_in=_counted(row.ingestion_tier for row in rows),
-        categories=_counted(name for row in rows for name in row.categories),
+        tiers=_count(row.policy_tier for row in rows),
+        tier_rules=_count(row.assignment_rule for row in rows),
+        taken_in=_count(row.ingestion_tier for row in rows),
+        categories=_count(name for row in rows for name in row.categories),
         doubtful=most_doubtful(rows),
         model=_cost(rows, model, since, until),
     )
@@ -140,7 +140,7 @@ def _by_sender(rows: Iterable[Previewed]) -> list[Tally]:
     return sorted(found.values(), key=lambda each: (-each.messages, each.name))[:MOST_SENDERS]
 
 
-def _counted(names: Iterable[str]) -> dict[str, int]:
+def _count(names: Iterable[str]) -> dict[str, int]:
     return dict(Counter(names).most_common())
 
 

@@ -79,7 +79,7 @@ async def import_rules(
     await prepare(by.database)
     found = await with_resolved_scopes(by.database, drafts)
     known = None if allow_missing else await known_labels(by.database)
-    found = [_reviewed(enabled_draft(draft) if enable else draft, known) for draft in found]
+    found = [_disable_for_review(enabled_draft(draft) if enable else draft, known) for draft in found]
     kept = None
     if found and not dry_run:
         rules = [(new_id(), draft) for draft in found]
@@ -120,7 +120,7 @@ async def export_rules(database: Database, format: RuleFormat) -> Exported:
             return Exported(write_documents(drafts, format), [])
 
 
-def _reviewed(draft: RuleDraft, known: frozenset[str] | None) -> RuleDraft:
+def _disable_for_review(draft: RuleDraft, known: frozenset[str] | None) -> RuleDraft:
     """Disable the rule if a person has to review it first."""
     if draft.enabled and draft.is_reviewed:
         return draft.for_review()

@@ -70,7 +70,7 @@ async def prepare_trial(
         rules = await database.run(enabled_rules())
     else:
         rules = [draft.as_rule(new_id()) for draft in await with_resolved_scopes(database, drafts) if draft.enabled]
-    stored = None if message_id is None else await _stored(database, message_id)
+    stored = None if message_id is None else await _load_stored(database, message_id)
     found = None if account is None else await find_account(database, account)
     contacts = await _contacts(database, rules, found)
     return RuleTrial(rules, stored, found, contacts)
@@ -84,7 +84,7 @@ async def _contacts(database: Database, rules: Sequence[Rule], account: AccountV
     return frozenset(each.address for each in await list_contacts(database) if each.endpoint_identity in mailboxes)
 
 
-async def _stored(database: Database, id: UUID) -> TrialMessage:
+async def _load_stored(database: Database, id: UUID) -> TrialMessage:
     found = await database.run(load_message(id))
     return TrialMessage(str(found.id), found.account_id, found.facts, unknown_conditions(found))
 
@@ -124,13 +124,13 @@ class RuleTrial:
         outcome = self._book.decide(tried.account_id or UUID(int=0), tried.message, now, tried.hidden)
         names = [rule.name for rule in outcome.rules]
         about = (tried.account_id, tried.message, now, tried.hidden)
-        rules = [_tried(explain(rule, *about), names) for rule in self._rules] if every_rule else None
+        rules = [_describe(explain(rule, *about), names) for rule in self._rules] if every_rule else None
         shadowed = [rule.name for rule in outcome.shadowed]
         action = shown(*combined(outcome.joined.steps)) if names else None
         return TrialResult(tried.name, " + ".join(names) or None, action, shadowed, rules)
 
 
-def _tried(explained: Explained, deciding: Sequence[str]) -> TriedRule:
+def _describe(explained: Explained, deciding: Sequence[str]) -> TriedRule:
     """Describe one rule's result: of several that match, the first decides, and those that it lets add to it."""
     decides = explained.rule.name in deciding
     result = "decides" if decides else explained.result

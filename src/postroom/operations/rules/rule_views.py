@@ -160,7 +160,7 @@ async def _lines(
                 _by_day(hits.get(str(view.id), NO_HITS), now),
                 last.get(view.id),
                 shadows.get(view.id, Tally()) if view.mode == "shadow" else None,
-                _broken(view),
+                _error_of(view),
             )
         )
     return found
@@ -194,7 +194,7 @@ def _by_day(hours: Mapping[datetime, int], now: datetime) -> tuple[int, ...]:
     return tuple(days)
 
 
-def _broken(view: RuleView) -> str:
+def _error_of(view: RuleView) -> str:
     try:
         check_rule(view.conditions, view.action, view.parameters)
     except BadInput as error:

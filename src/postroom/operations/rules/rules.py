@@ -81,7 +81,7 @@ async def edit_rule(
     With a version, change it only if it is still that version.
     """
     view = await by.run(store.load_rule(name))
-    draft = change if isinstance(change, RuleDraft) else _changed(view, change)
+    draft = change if isinstance(change, RuleDraft) else _change(view, change)
     [draft] = await with_resolved_scopes(by.database, [draft])
     if not allow_missing:
         refuse_unknown_labels([draft], await known_labels(by.database))
@@ -145,7 +145,7 @@ def _new_label(draft: RuleDraft, known: frozenset[str] | None) -> str | None:
     return next((each for each in labels if each not in known and each.casefold() not in known), None)
 
 
-def _changed(view: RuleView, fields: Mapping[str, Any]) -> RuleDraft:
+def _change(view: RuleView, fields: Mapping[str, Any]) -> RuleDraft:
     """Apply the fields. A new action starts without parameters, a new scope without the old one's reference."""
     before = view.document
     if "then" in fields or "actions" in fields:

@@ -91,7 +91,7 @@ async def plain_starters(database: Database) -> list[StarterView]:
     stored = {view.name for view in await database.run(list_rules()) if view.enabled}
     found = views_without_mail()
     for view in found:
-        view.chosen = _chosen(view.rules, stored)
+        view.chosen = _choice_of(view.rules, stored)
     return found
 
 
@@ -116,7 +116,7 @@ def _view(starter: Starter) -> StarterView:
     return StarterView(starter.name, starter.title, starter.description, [rule.name for rule in starter.rules])
 
 
-def _chosen(rules: Iterable[str], stored: set[str]) -> Chosen:
+def _choice_of(rules: Iterable[str], stored: set[str]) -> Chosen:
     found = [name in stored for name in rules]
     if all(found):
         return "yes"
