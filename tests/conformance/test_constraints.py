@@ -43,7 +43,6 @@ from postroom.core.queue.envelope import IngestionTier, PolicyTier
 from postroom.core.rules.rule import DecisionSource, RuleMode, ScopeName
 from postroom.core.visitors import PersonRole
 from postroom.mailboxes.gmail.scopes import Level
-from postroom.store.actions.approvals import ChannelName
 from postroom.store.engine.database import Script, Text, transaction
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.engine.sqlite import SqliteDatabase
@@ -160,7 +159,6 @@ LISTS: dict[str, Any] = {
     "accounts.state": AccountState,
     "action_links.relation_type": Literal["undo_of", "approval_for", "spawned", "related"],
     "actions.actor": Actor,
-    "approval_notices.channel": ChannelName,
     "backfill_jobs.status": BackfillStatus,
     "backfill_runs.mode": BackfillMode,
     "connector_requests.kind": RequestKind,

@@ -9,7 +9,7 @@ approved_pending ──► queued     approved: the hash is the one that was sho
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
 from uuid import UUID
 
 from postroom.core.actions.action import Actor, RecordedType
@@ -40,8 +40,6 @@ LONGEST_REASON = 300
 _NOBODY = "nobody approved it in time"
 MOST_COUNTED = 1_000
 _MOST_CLOSINGS = 200
-
-ChannelName = Literal["discord", "webhook"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +182,7 @@ def count_without_notice() -> Script[list[WaitingCount]]:
 
 
 @transaction
-def keep_notice(action_id: UUID, channel: ChannelName, reference: str, now: datetime) -> Script[bool]:
+def keep_notice(action_id: UUID, channel: str, reference: str, now: datetime) -> Script[bool]:
     """Record that people were asked in this channel. False if that was recorded already."""
     return bool((yield sql("insert_notice", action_id, channel, reference, now)))
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from postroom.core.errors import Conflict, IllegalMove
 from postroom.core.jobs.types import Catalogue
 from postroom.store.actions import approvals as store
-from postroom.store.actions.approvals import AnsweredApproval, Approval, ChannelName
+from postroom.store.actions.approvals import AnsweredApproval, Approval
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs.job_builders import action_job
@@ -24,7 +24,7 @@ class Channel(Protocol):
     """A way to ask people. A failure raises a JobError: Retryable, or Fatal if no retry helps."""
 
     @property
-    def name(self) -> ChannelName: ...
+    def name(self) -> str: ...
 
     async def post(self, approval: Approval, *, again: bool) -> str:
         """Ask, and return the channel's id of the notice. `again`: an earlier attempt may have got through."""

@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
 from uuid import UUID
 
 import aiohttp
@@ -35,7 +34,7 @@ class DiscordTerms:
 class DiscordChannel:
     """Post notices, and edit them once they are answered. Logs in on first use."""
 
-    name: Literal["discord"] = "discord"
+    name: str = "discord"
 
     def __init__(self, terms: DiscordTerms, buttons: ButtonIds) -> None:
         self._terms = terms

@@ -72,7 +72,7 @@ class WebhookChannel:
     secret: str
     clock: Clock
     public_url: str | None = None
-    name: Literal["webhook"] = "webhook"
+    name: str = "webhook"
 
     async def post(self, approval: Approval, *, again: bool) -> str:
         return await self._send("approval.asked", approval)
