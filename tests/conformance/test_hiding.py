@@ -194,12 +194,9 @@ async def test_bringing_all_back_cancels_what_would_be_hidden_when_a_pause_ends(
         handler = Classify(box.setup.database, CATALOGUE, box.setup.clock, adviser=box.adviser)
         await handler(JobRun(job, box.setup.database, box.setup.clock, LASTING))
     hidden = UndoSelection(hidden=True)
-    given = {"hidden": "True"}
-    foreseen = await undo_selection(
-        Caller(box.setup.database, signature("ada", "admin")), hidden, as_given=given, dry_run=True
-    )
+    foreseen = await undo_selection(Caller(box.setup.database, signature("ada", "admin")), hidden, dry_run=True)
     assert foreseen == (0, 0, 3)
-    assert await undo_selection(Caller(box.setup.database, signature("ada", "admin")), hidden, as_given=given) == (
+    assert await undo_selection(Caller(box.setup.database, signature("ada", "admin")), hidden) == (
         0,
         0,
         3,
@@ -208,7 +205,7 @@ async def test_bringing_all_back_cancels_what_would_be_hidden_when_a_pause_ends(
     assert states == {("canceled", "a person has brought back all that was hidden")}
     [entry] = await box.setup.database.run(list_audit(10, action="actions.undo"))
     assert entry.after == {"hidden": "True", "actions": 0, "messages": 0, "canceled": 3}
-    assert await undo_selection(Caller(box.setup.database, signature("ada", "admin")), hidden, as_given=given) == (
+    assert await undo_selection(Caller(box.setup.database, signature("ada", "admin")), hidden) == (
         0,
         0,
         0,

@@ -1,6 +1,7 @@
 """The commands around actions: the kill switch, protection, what was done and why, undo, and deciding anew."""
 
 import io
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,7 @@ from postroom.core.actions.undo import irreversible_hint, undo_hint
 from postroom.core.jobs.job import Job
 from postroom.core.jobs.types import CATALOGUE
 from postroom.store.actions import actions, pauses, undos
+from postroom.store.engine.codecs import time_text
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs
@@ -136,7 +138,9 @@ def test_what_a_rule_did_is_undone_after_the_rule_was_removed_and_the_request_is
     (entry,) = audited(shell)
     assert (entry.action, entry.role) == ("actions.undo", "admin")
     assert entry.actor.startswith("cli:")
-    assert entry.after == {"rule": "receipts", "since": "7d", "actions": 1, "messages": 1}
+    since = datetime.fromisoformat((entry.after or {})["since"])
+    assert timedelta(days=7) <= datetime.now(UTC) - since < timedelta(days=8)
+    assert entry.after == {"rule": "receipts", "since": time_text(since), "actions": 1, "messages": 1}
 
 
 def test_everything_of_a_time_is_undone(shell: Shell, archived: UUID) -> None:
@@ -264,7 +268,7 @@ def test_a_message_is_decided_on_again(shell: Shell, archived: UUID) -> None:
     (job,) = shell.json()
     batch = job["payload"]["batch_id"]
     assert told.splitlines() == [
-        "1 messages are being decided again.",
+        "Deciding again about 1 message.",
         f"`postroom undo --batch {batch}` takes back the resulting actions.",
     ]
     assert job["payload"]["again"] is True

@@ -115,8 +115,8 @@ async def test_a_mailbox_is_synced_paused_resumed_and_its_left_out_mail_retried(
     assert (await find_account(setup.database, str(id))).state == "active"
     setup.refuse("18c0a", "18c0b", "18c0c")
     one = await submit(page, "/connectors/retry", {**fields, "message": "18c0a"})
-    assert said_in(one).sentence == "1 message is fetched once more."
-    assert said_in(await submit(page, "/connectors/retry", fields)).sentence == "3 messages are fetched once more."
+    assert said_in(one).sentence == "Fetching 1 message once more."
+    assert said_in(await submit(page, "/connectors/retry", fields)).sentence == "Fetching 3 messages once more."
     assert said_in(await submit(page, "/connectors/retry", {**fields, "message": "<x>"})).mood == "bad"
     assert await setup.audited() == [
         "account.sync",

@@ -168,7 +168,7 @@ async def test_its_mail_is_acted_on_and_the_action_undone(sqlite: Database, tmp_
         folders.put(mail("Your invoice"))
         await until(sqlite, rows, lambda rows: [each.action_state for each in rows] == ["completed"])
         assert await places() == ["archive"]
-        await undo_selection(Caller(sqlite, signed()), UndoSelection(rule="invoices"), as_given={})
+        await undo_selection(Caller(sqlite, signed()), UndoSelection(rule="invoices"))
         await until(sqlite, places, lambda found: found == ["INBOX"])
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.mail.providers import PROVIDERS
 from postroom.core.moments import read_start
@@ -14,6 +15,7 @@ from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.accounts.accounts import AccountName, account_row
 from postroom.operations.accounts.acting import ActingPlan, begin_acting, plan_acting
+from postroom.operations.mail.reclassify import again_words
 from postroom.operations.operation import Argument
 
 app = command_group("Connect mailboxes, and switch acting on; list, pause, resume or remove them.")
@@ -59,10 +61,8 @@ def act(
         _ask_to_act(plan)
     acting = session.act(begin_acting, account, start)
     count, batch = acting.messages, acting.batch_id
-    line = f"{acting.account.email}  acts on mail from {start:%Y-%m-%d %H:%M} UTC on"
-    if count:
-        line += f"; {count:,} {'message is' if count == 1 else 'messages are'} decided again"
-        line += f"\n`postroom undo --batch {batch}` takes back the resulting actions."
+    again = f".\n{again_words(count, batch)}" if count else ""
+    line = f"{acting.account.email}  acts on mail from {start:%Y-%m-%d %H:%M} UTC on{again}"
     session.show_line(
         {**account_row(acting.account), "messages": count, "batch_id": str(batch) if count else None}, line
     )
@@ -70,8 +70,7 @@ def act(
 
 def _ask_to_act(plan: ActingPlan) -> None:
     """Say what acting on earlier mail means, and ask. Raise BadInput where nobody can be asked."""
-    several = "message" if plan.messages == 1 else "messages"
-    said = f"{plan.messages:,} {several} since {plan.since:%Y-%m-%d %H:%M} UTC would be decided again"
+    said = f"{counted(plan.messages, 'message')} since {plan.since:%Y-%m-%d %H:%M} UTC would be decided again"
     if not sys.stdin.isatty():
         raise BadInput("--yes", f"is missing: {said}", "repeat the command with --yes, or use --from now")
     if plan.would:

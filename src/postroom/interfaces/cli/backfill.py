@@ -67,7 +67,7 @@ class Windows:
 @app.command()
 def plan(session: Session) -> None:
     """Show what is worth fetching, and how far back. `postroom backfill create --plan` creates all of it."""
-    session.show_list([each._asdict() for each in planned_backfills(_today(session))], PLAN_COLUMNS)
+    session.show_list(planned_backfills(_today(session)), PLAN_COLUMNS)
     if not session.as_json:
         typer.echo("\nNewsletters are skipped: they are most of an archive, and hold the least.")
 

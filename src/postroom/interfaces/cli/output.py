@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import typer
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WIDEST_TEXT = 110
 
-Row: TypeAlias = "Mapping[str, object] | DataclassInstance"
+Row: TypeAlias = "Mapping[str, object] | DataclassInstance | NamedTuple"
 
 
 def show_list(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> None:
@@ -58,7 +58,9 @@ def show_json(row: Row) -> None:
 
 def named(row: Row) -> Mapping[str, object]:
     """The fields of a row by their names."""
-    return row if isinstance(row, Mapping) else asdict(row)
+    if isinstance(row, Mapping):
+        return row
+    return row._asdict() if isinstance(row, tuple) else asdict(row)
 
 
 def _value(row: Row, column: str) -> object:

@@ -1,6 +1,5 @@
 """`postroom undo`: take back one action, or everything that a rule, a batch or a period did, or that was hidden."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -8,7 +7,6 @@ import typer
 
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput
-from postroom.core.moments import read_moment
 from postroom.core.short_ids import short_id
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.session import Session, one_command
@@ -22,6 +20,7 @@ from postroom.operations.actions.undo import (
 )
 from postroom.operations.mail.mail_ids import find_action
 from postroom.operations.mail.mail_lines import MailQuestion, list_lines
+from postroom.operations.operation import Argument
 from postroom.triage.act.approval_notice import notice_of
 
 app = one_command()
@@ -35,59 +34,32 @@ def undo(
     session: Session,
     action: Annotated[
         str | None,
-        typer.Argument(metavar="ACTION", help="One action: its id, or the short one that `postroom mail why` shows."),
+        Argument("One action: its id, or the short one that `postroom mail why` shows.", typed_as="ACTION"),
     ] = None,
-    rule: Annotated[str | None, typer.Option("--rule", help="Everything that the rule of this name did.")] = None,
-    batch: Annotated[UUID | None, typer.Option("--batch", help="Everything of this batch.")] = None,
-    hidden: Annotated[
-        bool,
-        typer.Option("--hidden", help="Everything that the model and agents have hidden without your approval."),
-    ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option("--since", help="Everything done since then: a span such as 7d, or a time with its offset."),
-    ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="The end of the period; default: now.")] = None,
-    account: Annotated[
-        str | None, typer.Option("--account", metavar="ADDRESS", help="Only in the mailbox of this account.")
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by", metavar="NAME", help="Everything that this agent asked for: its token's name or id; or `model`."
-        ),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="With --by: do not show it first and ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be undone.")] = False,
+    *,
+    selection: UndoSelection,
+    yes: Annotated[bool, Argument("With --by: do not show it first and ask.")] = False,
+    dry_run: Annotated[bool, Argument("Only count what would be undone.")] = False,
 ) -> None:
     """Undo actions: restore exactly what was changed, and keep what you have changed yourself since."""
-    chosen_by = [action, rule, batch, since, hidden or None, by]
-    if sum(each is not None for each in chosen_by) == 0:
-        raise BadInput("ACTION", "is missing", "name an action, or give --rule, --batch, --hidden, --by or --since")
-    if action is not None and any(each is not None for each in (*chosen_by[1:], until)):
-        options = "--rule, --batch, --hidden, --by, --since or --until"
+    if action is None:
+        _undo_all(session, selection, yes=yes, dry_run=dry_run)
+    elif selection != UndoSelection():
+        options = "--rule, --batch, --hidden, --by, --since, --until or --account"
         raise BadInput("ACTION", f"cannot be combined with {options}", "give one or the other")
-    if action is not None:
-        return _undo_one(session, session.call(find_action, action), dry_run)
-    selection = UndoSelection(rule, batch, _moment("--since", since), _moment("--until", until), account, hidden, by)
-    given = {
-        "rule": rule,
-        "batch": batch,
-        "hidden": hidden or None,
-        "since": since,
-        "until": until,
-        "account": account,
-        "by": by,
-    }
-    if by is not None and not yes:
+    else:
+        _undo_one(session, session.call(find_action, action), dry_run)
+
+
+def _undo_all(session: Session, selection: UndoSelection, *, yes: bool, dry_run: bool) -> None:
+    if selection.by is not None and not yes:
         _show_first(session, selection, is_asked=not dry_run)
-    as_given = {name: str(value) for name, value in given.items() if value is not None}
-    undone = session.act(undo_selection, selection, as_given=as_given, dry_run=dry_run)
+    undone = session.act(undo_selection, selection, dry_run)
     would = "Would undo" if dry_run else "Undoing"
     line = f"{would} {counted(undone.actions, 'action')} on {counted(undone.messages, 'message')}."
     row = {**undone._asdict(), "dry_run": dry_run}
-    if hidden and dry_run and (undone.actions or undone.canceled):
-        row = {**row, "hidden": _show_hidden(session, selection)}
+    if selection.hidden and dry_run and (undone.actions or undone.canceled):
+        row["hidden"] = _show_hidden(session, selection)
     if undone.canceled:
         line += f" {'Would cancel' if dry_run else 'Canceled'} {counted(undone.canceled, 'action')} not yet done."
     session.show_line(row, line if undone.actions or undone.canceled else "Nothing to undo.")
@@ -125,7 +97,3 @@ def _undo_one(session: Session, id: UUID, dry_run: bool) -> None:
         return session.show_line(row, "Would undo 1 action.")
     undo = session.act(undo_action, id)
     session.show_line({**row, "state": undo.state, "job_id": str(undo.job_id)}, undo_words(undo))
-
-
-def _moment(option: str, given: str | None) -> datetime | None:
-    return None if given is None else read_moment(option, given, datetime.now(UTC), ahead=False)

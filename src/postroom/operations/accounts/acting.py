@@ -75,7 +75,7 @@ async def begin_acting(
     plan = await plan_acting(by.database, account, start, by.clock)
     acting = await by.run(accounts.act_from(plan.account.id, start, by.signature, by.clock()))
     waiting = [Undecided(*each[:3]) for each in await _waiting(by.database, acting, start)]
-    again = await decide_all_again(by.again(), waiting, since_as_given=f"{start:%Y-%m-%dT%H:%M:%SZ}")
+    again = await decide_all_again(by.again(), waiting, start)
     return ActingAccount(acting, acting.acts_from or start, *again)
 
 

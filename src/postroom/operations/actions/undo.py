@@ -1,20 +1,24 @@
 """Take back one action, or everything that a rule, a batch or a period did, or that automation has hidden."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
-from postroom.core.errors import NotFound
+from postroom.core.access import STEER
+from postroom.core.errors import BadInput, NotFound
 from postroom.core.jobs.types import CATALOGUE
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
+from postroom.operations.nouns import MAIL
+from postroom.operations.operation import Argument, dialogue
 from postroom.operations.people.tokens import actors_named
 from postroom.store.actions.actions import FAR_AHEAD
 from postroom.store.actions.approvals import Approval, show_approval
 from postroom.store.actions.hiding import cancel_hiding, count_open_hiding
 from postroom.store.actions.undos import LONG_AGO, RequestedUndo, Undoable, has_decided, undoable
+from postroom.store.engine.codecs import time_text
 from postroom.store.engine.database import Database
 from postroom.store.people.audit import record_audit
 from postroom.store.rules.rules import list_rules
@@ -35,14 +39,23 @@ class UndoSelection:
     and agents have hidden without a person's approval.
     """
 
-    rule: str | None = None
-    batch: UUID | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    account: str | None = None
-    hidden: bool = False
-    by: str | None = None
-    """The name or id of an agent's token, or `model`."""
+    rule: Annotated[str | None, Argument("Everything that the rule of this name did.")] = None
+    batch: Annotated[UUID | None, Argument("Everything of this batch.")] = None
+    hidden: Annotated[bool, Argument("Everything that the model and agents have hidden without your approval.")] = False
+    since: Annotated[datetime | None, Argument("Everything done since then.")] = None
+    until: Annotated[datetime | None, Argument("The end of the period, by default now.")] = None
+    account: Annotated[str | None, Argument("Only in the mailbox of this account.", typed_as="--account ADDRESS")] = (
+        None
+    )
+    by: Annotated[
+        str | None,
+        Argument("Everything that this agent asked for: its token's name or id; or `model`.", typed_as="--by NAME"),
+    ] = None
+
+    def in_words(self) -> dict[str, str]:
+        """The fields that are given, for the audit log."""
+        given = {name: value for name, value in asdict(self).items() if value}
+        return {name: time_text(each) if isinstance(each, datetime) else str(each) for name, each in given.items()}
 
 
 class UndoPreview(NamedTuple):
@@ -74,13 +87,14 @@ def undo_words(undo: RequestedUndo) -> str:
     return "It is already undone." if undo.state == "completed" else "It is being undone."
 
 
-async def undo_selection(
-    by: Caller, selection: UndoSelection, *, as_given: Mapping[str, str], dry_run: bool = False
-) -> Undone:
-    """Undo everything in a selection; `as_given` is the selection in the user's words, for the audit log."""
+@MAIL.operation(STEER, dialogue("undo"))
+async def undo_selection(by: Caller, /, selection: UndoSelection, dry_run: bool = False) -> Undone:
+    """Undo everything in a selection."""
+    if not selection.in_words().keys() - {"until", "account"}:
+        raise BadInput("ACTION", "is missing", "name an action, or give --rule, --batch, --hidden, --by or --since")
     canceled = await _cancel_hiding(by, selection, dry_run) if selection.hidden else 0
     chosen = await _select_undoable(by.database, selection)
-    after = {**as_given, "actions": len(chosen), "messages": _messages(chosen)}
+    after = {**selection.in_words(), "actions": len(chosen), "messages": _messages(chosen)}
     if canceled:
         after["canceled"] = canceled
     entry = by.signature.under("actions.undo", "selection", str(by.signature.entry_id), after=after)

@@ -20,7 +20,7 @@ from postroom.operations.mail.mail_lines import TIERS, MailPage, MailQuestion, c
 from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_message
 from postroom.operations.mail.reclassify import Reclassified, reclassify
 from postroom.operations.nouns import MAIL
-from postroom.operations.operation import Argument, Limit, Next, flow, get, post
+from postroom.operations.operation import Argument, Limit, Next, dialogue, flow, get, post
 from postroom.store.engine.database import Database
 from postroom.store.mail.mail_lists import StateCounts
 from postroom.system.wall_clock import Clock
@@ -80,7 +80,9 @@ async def read_message(by: Caller, policy: Policy, /, message: MessageName) -> M
     return MessageAnswer(shown)
 
 
-@MAIL.operation(ANSWER, post("/mail/{message}/actions", status=202, once=True), flow("/mail/{message}/do"))
+@MAIL.operation(
+    ANSWER, post("/mail/{message}/actions", status=202, once=True), flow("/mail/{message}/do"), dialogue("do")
+)
 async def act_on_message(
     by: Caller,
     policy: Policy,
@@ -98,10 +100,10 @@ async def act_on_message(
 @MAIL.operation(OPERATE, post("/mail/{message}/reclassify", status=202), flow("/mail/{message}/reclassify"))
 async def reclassify_message(by: Caller, /, message: MessageName) -> Reclassified:
     """Decide again about a message, by today's rules and model. Safe to repeat while it is in line."""
-    return await reclassify(by, [await find_message(by.database, message)], None)
+    return await reclassify(by, [await find_message(by.database, message)])
 
 
-@MAIL.operation(STEER, post("/actions/{action}/undo", status=202), flow("/mail/{message}/undo"))
+@MAIL.operation(STEER, post("/actions/{action}/undo", status=202), flow("/mail/{message}/undo"), dialogue("undo"))
 async def undo(by: Caller, /, action: ActionId) -> UndoAnswer:
     """Take an action back. Safe to repeat: it is undone once, by the same job."""
     requested = await undo_action(by, action)

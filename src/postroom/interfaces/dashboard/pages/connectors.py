@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from starlette.routing import Route
 
+from postroom.core.counted import counted
 from postroom.core.moments import read_start
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
@@ -70,12 +71,12 @@ class ConnectorsPage(Page):
         since = read_start("from", form.required("from", "say from when on"), self._clock())
         acting = await begin_acting(form.by, _account(form), since)
         count = acting.messages
-        again = f" {count:,} {'message is' if count == 1 else 'messages are'} decided again." if count else ""
+        again = f" Deciding again about {counted(count, 'message')}." if count else ""
         return Done(f"Postroom acts on mail of {acting.account.email} {acting_words(acting.acts_from)}.{again}")
 
     async def _retry(self, form: Form) -> Done:
         retries = await retry_ingest(form.by, self._settings, _account(form), form.texts("message"))
-        return Done(f"{len(retries):,} {'message is' if len(retries) == 1 else 'messages are'} fetched once more.")
+        return Done(f"Fetching {counted(len(retries), 'message')} once more.")
 
 
 class ConnectorPage(Page):

@@ -114,10 +114,8 @@ class MailPage(Page):
 
     async def _bring_back(self, form: Form) -> Done:
         """Undo all that was hidden since then; without a time, ever."""
-        since = form.text("since") or None
-        selection = UndoSelection(since=self._since(since), hidden=True)
-        given = {"hidden": "True", **({} if since is None else {"since": since})}
-        undone = await undo_selection(form.by, selection, as_given=given)
+        selection = UndoSelection(since=self._since(form.text("since") or None), hidden=True)
+        undone = await undo_selection(form.by, selection)
         if not undone.actions and not undone.canceled:
             return Done("Nothing to undo.")
         canceled = f" Canceled {counted(undone.canceled, 'action')} not yet done." if undone.canceled else ""
@@ -164,7 +162,7 @@ class MessagePage(Page):
 
     async def _reclassify(self, form: Form) -> Done:
         message = await find_message(self._database, form.parameters["message"])
-        asked = await reclassify(form.by, [message], None)
+        asked = await reclassify(form.by, [message])
         return Done("It is decided again, by today's rules and model." if asked.messages else "It is in line already.")
 
     async def _chosen(self, form: Form) -> UUID:
