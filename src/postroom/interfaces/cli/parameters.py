@@ -3,10 +3,10 @@
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
@@ -31,16 +31,11 @@ class OptionGroup:
     """The options that several commands share: a command that takes a dataclass has one for each of its fields."""
 
     def __init__(self, hint: Any) -> None:
-        from postroom.operations.operation import OperationArgument
+        from postroom.operations.operation import arguments_of
 
         self._type, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         without = {name for mark in marks if isinstance(mark, Without) for name in mark.names}
-        hints = get_type_hints(self._type, include_extras=True)
-        self._arguments = [
-            OperationArgument.of(each.name, hints[each.name], each.default)
-            for each in fields(self._type)
-            if each.name not in without
-        ]
+        self._arguments = [each for each in arguments_of(self._type) if each.name not in without]
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
