@@ -110,7 +110,7 @@ def connect_account(
     yield from _goes_on(id, now)
     yield from auditing(signed.under("account.connect", "account", str(id), before=_state(before), after=after), now)
     yield Notify(CHANNEL, str(id))
-    return (yield from _view(id))
+    return (yield from load_account.script(id))
 
 
 def _storing_consent(id: UUID, consent: Consent) -> Script[dict[str, Any]]:
@@ -127,13 +127,13 @@ def _storing_servers(id: UUID, servers: MailServers) -> Script[dict[str, Any]]:
 def act_from(id: UUID, since: datetime, signed: Signature, now: datetime) -> Script[AccountView]:
     """Act on mail since this time. What was decided before stays as it is."""
     yield from _lock(id)
-    before = yield from _view(id)
+    before = yield from load_account.script(id)
     if before.acts_from != since:
         yield sql("set_acts_from", id, since, now)
         was, then = ({"acts_from": None if at is None else at.isoformat()} for at in (before.acts_from, since))
         yield from auditing(signed.under("account.act", "account", str(id), before=was, after=then), now)
         yield Notify(CHANNEL, str(id))
-    return (yield from _view(id))
+    return (yield from load_account.script(id))
 
 
 @transaction
@@ -163,14 +163,14 @@ def remove_account(id: UUID, signed: Signature, now: datetime) -> Script[Account
     yield sql("delete_mail_servers", id)
     yield from unpark.script(parking_key(id), now)
     yield from canceling_all(view.endpoint_identity, now, signed)
-    return (yield from _view(id))
+    return (yield from load_account.script(id))
 
 
 @transaction
 def lose_consent(id: UUID, granted_at: datetime, reason: str, signed: Signature, now: datetime) -> Script[bool]:
     """Record that the provider no longer accepts this consent. False if the account has a newer one."""
     state, _ = yield from _lock(id)
-    view = yield from _view(id)
+    view = yield from load_account.script(id)
     if view.consent is None or view.consent.granted_at != granted_at or state not in ("active", "paused"):
         return False
     yield from _change_state(id, "needs_consent", reason, "account.consent_lost", signed._replace(reason=reason), now)
@@ -181,7 +181,7 @@ def lose_consent(id: UUID, granted_at: datetime, reason: str, signed: Signature,
 def refuse_sign_in(id: UUID, given_at: datetime, reason: str, signed: Signature, now: datetime) -> Script[bool]:
     """Record that the mail server does not accept the password of this time. False if the account has a newer one."""
     state, _ = yield from _lock(id)
-    view = yield from _view(id)
+    view = yield from load_account.script(id)
     if view.servers is None or view.servers.given_at != given_at or state != "active":
         return False
     yield from _change_state(
@@ -205,13 +205,20 @@ def list_accounts() -> Script[list[AccountView]]:
 
 @query
 def accounts_with_address(email: str) -> Script[list[AccountView]]:
-    """The accounts of an address in any spelling; there may be one per provider."""
-    return (yield from _with_address(email))
+    """The accounts of an address in any spelling; there may be one per provider.
+
+    Every account is compared: there are few, and spelling rules for addresses stay in one place, not in SQL too.
+    """
+    rows = yield sql("select_account_views")
+    return [account for account in read_rows(AccountView, rows) if same_mailbox(account.email, email)]
 
 
 @query
 def load_account(id: UUID) -> Script[AccountView]:
-    return (yield from _view(id))
+    view = read_first(AccountView, (yield sql("select_account_view", id)))
+    if view is None:
+        raise NotFound(f"there is no account {id}; see `postroom account list`")
+    return view
 
 
 @query
@@ -222,7 +229,7 @@ def account_at(endpoint_identity: str) -> Script[AccountView | None]:
 @query
 def account_with_secret(id: UUID, field: str = REFRESH_TOKEN) -> Script[AccountWithSecret]:
     """The account with its sealed secret of this field."""
-    view = yield from _view(id)
+    view = yield from load_account.script(id)
     rows = yield sql("select_credential", id, field)
     return AccountWithSecret(view, read_first(Sealed, rows))
 
@@ -259,7 +266,7 @@ def _connecting(
 ) -> Script[AccountState | None]:
     """Make the account active, or create it; return the state that it had."""
     yield sql("lock_connecting")
-    same_address = yield from _with_address(email)
+    same_address = yield from accounts_with_address.script(email)
     found = [each for each in same_address if each.provider == provider]
     refuse_second_way(same_address, provider)
     if found:
@@ -286,7 +293,7 @@ def _change_state(
         entry = signed.under(action, "account", str(id), before=_state(before, why), after=_state(state, reason))
         yield from auditing(entry, now)
         yield Notify(CHANNEL, str(id))
-    return (yield from _view(id))
+    return (yield from load_account.script(id))
 
 
 def _move(id: UUID, state: str, reason: str | None, now: datetime) -> Script[None]:
@@ -308,19 +315,6 @@ def _lock(id: UUID) -> Script[Sequence[Any]]:
     if not rows:
         raise NotFound(f"there is no account {id}; see `postroom account list`")
     return rows[0]
-
-
-def _with_address(email: str) -> Script[list[AccountView]]:
-    """Compare with every account: there are few, and spelling rules for addresses stay in one place, not in SQL too."""
-    rows = yield sql("select_account_views")
-    return [account for account in read_rows(AccountView, rows) if same_mailbox(account.email, email)]
-
-
-def _view(id: UUID) -> Script[AccountView]:
-    view = read_first(AccountView, (yield sql("select_account_view", id)))
-    if view is None:
-        raise NotFound(f"there is no account {id}; see `postroom account list`")
-    return view
 
 
 def _state(state: str | None, reason: str | None = None) -> dict[str, Any] | None:

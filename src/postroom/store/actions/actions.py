@@ -23,7 +23,7 @@ from postroom.core.mail.mail_head import MailHead
 from postroom.core.rules.rule import DecisionSource
 from postroom.core.views import Internal, Untrusted
 from postroom.store.actions.decisions import CHANNEL
-from postroom.store.actions.pauses import unless_paused
+from postroom.store.actions.pauses import check_paused
 from postroom.store.actions.protection import protected_now
 from postroom.store.engine.codecs import as_time, as_uuid, from_json, json_text
 from postroom.store.engine.database import Notify, Rows, Script, Transaction, query, sql, transaction
@@ -62,11 +62,6 @@ class Action:
 
 @query
 def load_action(id: UUID) -> Script[Action]:
-    return (yield from loading(id))
-
-
-def loading(id: UUID) -> Script[Action]:
-    """Part of a transaction."""
     action = read_first(Action, (yield sql("select_action", id)))
     if action is None:
         raise Fatal(f"there is no action {id}")
@@ -114,7 +109,7 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
     if action is not None:
         if action.approved_by is not None and action.action_hash != action.stands:
             raise Fatal(f"action {id} is not what was approved: it was changed afterwards")
-        yield from unless_paused(action.account_id)
+        yield from check_paused.script(action.account_id)
         if action.state in ENDED_HALFWAY:
             yield from _unless_undone(id)
         reason = (yield from _withdrawn(action)) or (yield from _why_protected(action.account_id, action.message_id))
@@ -174,7 +169,7 @@ def refuse_action(
     was snoozed before stays snoozed.
     """
     yield from fence(job, may_be_canceled=False)
-    image = (yield from loading(id)).pre_image or {}
+    image = (yield from load_action.script(id)).pre_image or {}
     wake = image.get("unsnooze_job_id")
     if wake is not None and image.get("snooze_label_id") not in image["labels"]:
         with contextlib.suppress(IllegalMove, NotFound):
@@ -217,8 +212,8 @@ def keep_pre_image(
     `planned` is the undo hint for an action that may be done in part only.
     """
     yield from fence(job, may_be_canceled=True)
-    action = yield from loading(id)
-    yield from unless_paused(action.account_id)
+    action = yield from load_action.script(id)
+    yield from check_paused.script(action.account_id)
     if action.pre_image is not None:
         return action.pre_image
     hint = None if planned is None else json_text(planned)

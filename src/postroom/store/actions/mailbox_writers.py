@@ -44,7 +44,7 @@ def register_writer(
     written: the process first has to stop, and to confirm that by registering without one.
     """
     yield sql("await_no_pause")
-    generation = yield from _generation()
+    generation = yield from pause_generation.script()
     if held is None or held == generation:
         yield sql("upsert_departures", process_id, holder, generation, json_text(dict(on_wire)), now)
         yield Notify(CHANNEL, str(generation))
@@ -60,10 +60,6 @@ def retire_writer(process_id: UUID) -> Script[None]:
 
 @query
 def pause_generation() -> Script[int]:
-    return (yield from _generation())
-
-
-def _generation() -> Script[int]:
     """How often anything was paused or resumed."""
     rows = yield sql("select_pause_generation")
     return rows[0][0] if rows else 0
@@ -109,7 +105,7 @@ def check_permits(
     """Check whether each request may be sent now. `labels` are those just read, by message id, None for a message that
     is gone; `listed` are accounts whose labels were just listed, so that a missing id names no label.
     """
-    generation = yield from _generation()
+    generation = yield from pause_generation.script()
     pauses = {scope: reason for scope, reason, *_ in (yield sql("select_pauses"))}
     rows = yield sql("select_departing", rows_text([_permit_row(*each) for each in enumerate(permits)]))
     refused: dict[int, PostroomError] = {}

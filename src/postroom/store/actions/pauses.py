@@ -105,12 +105,6 @@ def standing_pauses() -> Script[list[Pause]]:
     return read_rows(Pause, (yield sql("select_pauses")))
 
 
-def unless_paused(account_id: UUID) -> Script[None]:
-    """Part of a transaction that begins a change: raise Parked during a pause."""
-    for scope, reason in (yield sql("select_pauses_of", str(account_id))):
-        raise Parked(f"{PAUSE}{scope}", f"Postroom is paused: {reason}; `postroom resume` continues")
-
-
 def is_all_paused() -> Script[bool]:
     """Part of a transaction: whether everything is paused."""
     return bool((yield sql("select_pauses_of", "all")))
@@ -126,4 +120,5 @@ def standing_reason() -> Script[str | None]:
 @query
 def check_paused(account_id: UUID) -> Script[None]:
     """Raise Parked during a pause: for a change that has no record of its own to begin."""
-    yield from unless_paused(account_id)
+    for scope, reason in (yield sql("select_pauses_of", str(account_id))):
+        raise Parked(f"{PAUSE}{scope}", f"Postroom is paused: {reason}; `postroom resume` continues")

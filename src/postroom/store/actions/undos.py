@@ -18,9 +18,9 @@ from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked, SafetyRef
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.core.lifecycle import ActionState
-from postroom.store.actions.actions import FAR_AHEAD, HOUR, Action, DoneChange, completing_action, loading
+from postroom.store.actions.actions import FAR_AHEAD, HOUR, Action, DoneChange, completing_action, load_action
 from postroom.store.actions.decisions import Decision, NewAction, inserting_action
-from postroom.store.actions.pauses import unless_paused
+from postroom.store.actions.pauses import check_paused
 from postroom.store.actions.token_work import refuse_revoked
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
@@ -114,10 +114,10 @@ def begin_undo(job: Job, original_id: UUID, account_id: UUID, undo_id: UUID, now
     yield from fence(job, may_be_canceled=True)
     if not (yield sql("lock_action", original_id)):
         raise Fatal(f"there is no action {original_id}")
-    original = yield from loading(original_id)
+    original = yield from load_action.script(original_id)
     if original.account_id != account_id:
         raise Fatal(f"action {original_id} belongs to another account than the job says")
-    yield from unless_paused(account_id)
+    yield from check_paused.script(account_id)
     if (reason := why_not_undoable(original.action_type, original.state, original.undo_hint)) is not None:
         raise Fatal(f"action {original_id} cannot be undone: {reason}")
     undo = yield from _undo_of(original_id)
@@ -199,19 +199,15 @@ def complete_undo(
     if wake is not None:
         yield from _cancel_wake(wake, now)
     yield from completing_action(undo, DoneChange(labels, hint, moved_to), now)
-    yield from _continue_undos(undo, next_undo, now)
+    yield from continue_undos.script(undo, next_undo, now)
 
 
 @transaction
 def continue_undos(original: UUID, next_undo: UndoChain | None, now: datetime) -> Script[None]:
     """Go on with the other undos of a message, after the one of `original` has failed or was done before."""
-    yield from _continue_undos(original, next_undo, now)
-
-
-def _continue_undos(action_id: UUID, next_undo: UndoChain | None, now: datetime) -> Script[None]:
     if next_undo is not None:
         yield from _enqueue_chains([next_undo], now)
-    for (message_id,) in (yield sql("select_message_of_action", action_id)):
+    for (message_id,) in (yield sql("select_message_of_action", original)):
         yield from unpark.script(_waiting(as_uuid(message_id)), now)
 
 

@@ -189,11 +189,6 @@ def showing_spend(id: UUID, now: datetime) -> Script[None]:
 @query
 def load_backfill(id: UUID, day: str, now: datetime) -> Script[BackfillJob]:
     """A job, with what it has cost on this day. Raises NotFound."""
-    return (yield from reading(id, day, now))
-
-
-def reading(id: UUID, day: str, now: datetime) -> Script[BackfillJob]:
-    """Part of a transaction: read a job. Raises NotFound."""
     job = read_first(BackfillJob, (yield sql("select_backfill", id, day, now - RECENT)))
     if job is None:
         raise NotFound(f"there is no backfill {id}; `postroom backfill list` shows all")

@@ -17,10 +17,10 @@ from postroom.core.money import MICROS_PER_CENT
 from postroom.store.backfill.backfill import (
     calling,
     capping,
+    load_backfill,
     locked,
     moving,
     parking_key,
-    reading,
     releasing,
     showing_spend,
 )
@@ -57,7 +57,7 @@ def reserving(charge: BackfillCharge, micros: int, now: datetime) -> Script[Held
         return Held("cancelled", None)
     if status == "paused":
         return Held("paused", parking_key(id))
-    job = yield from reading(id, day, now)
+    job = yield from load_backfill.script(id, day, now)
     yield sql("open_backfill_day", id, day)
     if not (yield sql("reserve_backfill_day", id, day, micros, job.daily_cost_cap_cents * MICROS_PER_CENT)):
         yield sql("hold_backfill", id, day)
@@ -221,7 +221,7 @@ def capped_backfills(day: str) -> Script[list[UUID]]:
 def continue_capped(id: UUID, day: str, now: datetime, signed: Signature) -> Script[bool]:
     """Let a job continue on a new day; False if somebody has changed it meanwhile."""
     status = yield from locked(id)
-    job = yield from reading(id, day, now)
+    job = yield from load_backfill.script(id, day, now)
     if status != "cost_capped" or not job.resume_daily or job.capped_on == day:
         return False
     yield from moving(id, status, "pending", now, signed, "backfill.resume")

@@ -17,7 +17,7 @@ from postroom.core.errors import Conflict, LeaseLost, TooFast
 from postroom.core.lifecycle import BackfillStatus
 from postroom.core.mail.message import storable
 from postroom.core.queue.queues import HISTORY, Policy
-from postroom.store.backfill.backfill import CHANNEL, capping, locked, moving, reading, showing_spend
+from postroom.store.backfill.backfill import CHANNEL, capping, load_backfill, locked, moving, showing_spend
 from postroom.store.engine.codecs import as_optional_time, as_uuid, json_text, rows_text
 from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.jobs.job_builders import backfill_job
@@ -69,7 +69,7 @@ def hand_out(
         elif before != "active":
             continue
         yield sql("lease_backfill", job_id, token, now + LEASE, signed.actor)
-        return HeldJob((yield from reading(job_id, day, now)), backlog)
+        return HeldJob((yield from load_backfill.script(job_id, day, now)), backlog)
     return None
 
 
@@ -102,7 +102,7 @@ def record_progress(
 ) -> Script[HeldJob]:
     """Apply a report, and return the state of the job. Raises BadInput, Conflict, LeaseLost and TooFast."""
     status = yield from locked(id)
-    job = yield from reading(id, day, now)
+    job = yield from load_backfill.script(id, day, now)
     if _is_repeated(progress, job):
         return HeldJob(job, (yield from _live_backlog(policy)))
     if not _is_of_holder(progress, job, signed):
@@ -123,13 +123,13 @@ def record_progress(
         rows = [(each.message_id[:512], storable(each.reason)[:LONGEST_REASON]) for each in progress.failed]
         yield sql("insert_backfill_failures", id, rows_text(rows), now)
     yield from showing_spend(id, now)
-    after = yield from _status_after(progress, (yield from reading(id, day, now)), day, now, signed)
+    after = yield from _status_after(progress, (yield from load_backfill.script(id, day, now)), day, now, signed)
     if after == "active":
         yield sql("renew_backfill_lease", id, now + LEASE)
     else:
         yield sql("end_backfill_lease", id)
     yield Notify(CHANNEL, str(id))
-    return HeldJob((yield from reading(id, day, now)), (yield from _live_backlog(policy)))
+    return HeldJob((yield from load_backfill.script(id, day, now)), (yield from _live_backlog(policy)))
 
 
 def _is_repeated(progress: Progress, job: BackfillJob) -> bool:

@@ -57,10 +57,6 @@ class Carried:
 
 @query
 def load_prohibitions() -> Script[Prohibitions]:
-    return (yield from _load())
-
-
-def _load() -> Script[Prohibitions]:
     timeline = yield sql("select_timeline")
     labels = yield sql("select_protected_labels")
     shadows = yield sql("select_shadows")
@@ -82,7 +78,7 @@ def begin_paused(
     replaced: Prohibitions | None, backup_at: datetime, signed: Signature, now: datetime
 ) -> Script[Carried]:
     """Add the prohibitions of the replaced database to the restored one, and pause it until a person resumes it."""
-    here = yield from _load()
+    here = yield from load_prohibitions.script()
     carried = Carried()
     if replaced is not None:
         yield from _carry_pauses(replaced, here, carried)

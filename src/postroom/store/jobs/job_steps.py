@@ -41,10 +41,6 @@ def fence(job: Job, may_be_canceled: bool) -> Script[None]:
 
 @query
 def steps_of(job_id: UUID) -> Script[list[StepView]]:
-    return (yield from select_step_views(job_id))
-
-
-def select_step_views(job_id: UUID) -> Script[list[StepView]]:
     return read_rows(StepView, (yield sql("select_steps", job_id)))
 
 

@@ -21,7 +21,7 @@ from postroom.store.engine.clock_jumps import SLACK
 from postroom.store.engine.codecs import as_optional_time, as_uuid, from_json, rows_text
 from postroom.store.engine.database import Notify, Rows, Script, Single, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
-from postroom.store.jobs.job_steps import record_events, select_step_views
+from postroom.store.jobs.job_steps import record_events, steps_of
 
 CHANNEL = "jobs"
 # Jobs that wait for the end of a pause are parked under this prefix and its scope.
@@ -121,11 +121,6 @@ def claim(token: UUID, most: int, now: datetime) -> Script[list[Job]]:
 @transaction
 def finish(claims: Sequence[Claim], releasing: Sequence[int], now: datetime) -> Script[set[int]]:
     """Complete the claimed jobs; return the seqs that were still ours. `releasing` are those whose keys end too."""
-    return (yield from completing(claims, releasing, now))
-
-
-def completing(claims: Sequence[Claim], releasing: Sequence[int], now: datetime) -> Script[set[int]]:
-    """Part of a transaction: complete jobs together with whatever else it writes."""
     done: set[int] = set()
     for (token, attempts), seqs in _alike(claims).items():
         rows = yield sql("complete_jobs", seqs, attempts, token, now)
@@ -137,7 +132,7 @@ def completing(claims: Sequence[Claim], releasing: Sequence[int], now: datetime)
 
 def completing_one(job: Job, now: datetime) -> Script[None]:
     """Part of a handler's last transaction: commit its effects and the end of its job together. Raises if not ours."""
-    done = yield from completing([job.claim], [job.seq] if job.releases_key else [], now)
+    done = yield from finish.script([job.claim], [job.seq] if job.releases_key else [], now)
     if not done:
         raise LeaseLost(f"job {job.id} was taken over by another worker; attempt {job.attempts} changes nothing")
 
@@ -378,7 +373,7 @@ def show_job(id: UUID) -> Script[JobView | None]:
     rows = yield sql("show_job", id)
     if not rows:
         return None
-    return read_first(JobView, rows, steps=(yield from select_step_views(id)))
+    return read_first(JobView, rows, steps=(yield from steps_of.script(id)))
 
 
 @query

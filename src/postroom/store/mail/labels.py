@@ -73,7 +73,7 @@ def list_labels(account_id: UUID) -> Script[list[LabelView]]:
 @query
 def list_all_labels() -> Script[list[AccountLabel]]:
     """The labels of every account, by name."""
-    return (yield from _all())
+    return read_rows(AccountLabel, (yield sql("select_all_labels")))
 
 
 @transaction
@@ -83,7 +83,7 @@ def edit_labels(
     """Set what labels are for, and whether the classifier may use them; None changes nothing."""
     if description is not None and (len(description) > LONGEST_DESCRIPTION or "\0" in description):
         raise BadInput("description", "is too long", f"give up to {LONGEST_DESCRIPTION:,} characters")
-    stored = {(each.account_id, each.provider_label_id): each for each in (yield from _all())}
+    stored = {(each.account_id, each.provider_label_id): each for each in (yield from list_all_labels.script())}
     before: list[AccountLabel] = []
     for label in labels:
         found = stored.get((label.account_id, label.provider_label_id))
@@ -102,12 +102,8 @@ def edit_labels(
         after={name: value for name, value in after.items() if value is not None},
     )
     yield from auditing(entry, now)
-    kept = {(each.account_id, each.provider_label_id): each for each in (yield from _all())}
+    kept = {(each.account_id, each.provider_label_id): each for each in (yield from list_all_labels.script())}
     return [kept[each.account_id, each.provider_label_id] for each in before]
-
-
-def _all() -> Script[list[AccountLabel]]:
-    return read_rows(AccountLabel, (yield sql("select_all_labels")))
 
 
 def _description_of(label: AccountLabel) -> dict[str, object]:

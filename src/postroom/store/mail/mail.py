@@ -52,15 +52,11 @@ def keep_account(
 ) -> Script[Account]:
     """The account of this endpoint, created if new: then it acts on mail since `acts_from`, by default on all."""
     yield sql("insert_account", id, provider, endpoint_identity, email, acts_from, now)
-    return (yield from _account(endpoint_identity))
+    return (yield from account_of.script(endpoint_identity))
 
 
 @query
 def account_of(endpoint_identity: str) -> Script[Account]:
-    return (yield from _account(endpoint_identity))
-
-
-def _account(endpoint_identity: str) -> Script[Account]:
     account = read_first(Account, (yield sql("select_account", endpoint_identity)))
     if account is None:
         raise NotFound(f"there is no account for {endpoint_identity}")

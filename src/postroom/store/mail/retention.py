@@ -103,7 +103,11 @@ def kept_messages(before: datetime, after: Cursor, most: int) -> Script[list[Kep
 @query
 def held_messages(ids: Sequence[UUID], now: datetime) -> Script[set[UUID]]:
     """Those of these messages that must not be pruned yet."""
-    return (yield from _held_messages(ids, now))
+    if not ids:
+        return set()
+    held = {as_uuid(id) for (id,) in (yield sql("select_busy", list(ids)))}
+    snoozes = yield sql("select_snoozed", list(ids))
+    return held | {as_uuid(id) for id, until in snoozes if as_time(until) > now}
 
 
 @transaction
@@ -120,7 +124,7 @@ def prune_messages(
             raise Refused("the retention settings are not approved any more; see `postroom retention show`")
     rows = yield sql("lock_kept", [each.id for each in past])
     kept = {as_uuid(row["id"]): row for row in rows.by_name()}
-    held = yield from _held_messages(list(kept), now)
+    held = yield from held_messages.script(list(kept), now)
     pruned = [each for each in past if each.id in kept and each.id not in held]
     counts = count_messages(pruned, len(held))
     if pruned:
@@ -148,14 +152,6 @@ def merge_words(pages: int) -> Script[bool]:
 def count_messages(past: Sequence[PastMessage], held: int = 0) -> PruneCounts:
     categories = Counter(name for each in past for name in each.categories or (NO_CATEGORY,))
     return PruneCounts(len(past), held, Counter(each.tier for each in past), categories)
-
-
-def _held_messages(ids: Sequence[UUID], now: datetime) -> Script[set[UUID]]:
-    if not ids:
-        return set()
-    held = {as_uuid(id) for (id,) in (yield sql("select_busy", list(ids)))}
-    snoozes = yield sql("select_snoozed", list(ids))
-    return held | {as_uuid(id) for id, until in snoozes if as_time(until) > now}
 
 
 @transaction

@@ -36,7 +36,7 @@ from postroom.core.outbound.transport import MailOptions
 from postroom.core.outbound.transport import MessageClass as MessageClass
 from postroom.core.outbound.transport import Notify as NotifyOn
 from postroom.store.actions.actions import locking
-from postroom.store.actions.pauses import is_all_paused, unless_paused
+from postroom.store.actions.pauses import check_paused, is_all_paused
 from postroom.store.actions.protection import protected_now
 from postroom.store.engine.codecs import as_optional_time, as_time, as_uuid
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
@@ -184,7 +184,7 @@ def admit_mail(
     for state, _ in (yield sql("lock_account", account_id)):
         if state == "removed":
             raise Fatal("the account was removed; connect it again with `postroom account add`")
-    yield from unless_paused(account_id)
+    yield from check_paused.script(account_id)
     if (refused := (yield from _refusal(new, account_id, guard, now))) is not None:
         yield from moves.canceling(new.action_id, refused, now)
         return refused
@@ -350,7 +350,7 @@ def hold_mail(
     Raises Parked while a pause stands: the draft is kept all the same, by the next transaction that gives it back.
     """
     account_id, action_id, cancel_requested = yield from _renewing(hold, draft, now, until)
-    yield from unless_paused(as_uuid(account_id))
+    yield from check_paused.script(as_uuid(account_id))
     if cancel_requested:
         return "ended"
     if action_id is None:

@@ -71,7 +71,9 @@ def list_tenants() -> Script[list[TenantView]]:
 
 @query
 def load_tenant(name: str) -> Script[TenantView]:
-    return (yield from _tenant_named(name))
+    for view in (yield from _showing(name)):
+        return view
+    raise NotFound(f"there is no tenant {name}; `postroom tenant list` lists them")
 
 
 @transaction
@@ -88,7 +90,7 @@ def resume_tenant(name: str, signed: Signature, now: datetime) -> Script[TenantV
 
 def _moving(name: str, state: TenantState, signed: Signature, now: datetime) -> Script[TenantView]:
     yield sql("lock_tenant", name)
-    before = yield from _tenant_named(name)
+    before = yield from load_tenant.script(name)
     reason = signed.reason if state == "paused" else None
     if (before.state, before.state_reason) != (state, reason):
         yield sql("move_tenant", before.id, state, reason, now)
@@ -97,26 +99,20 @@ def _moving(name: str, state: TenantState, signed: Signature, now: datetime) -> 
         states = {"before": {"state": before.state}, "after": {"state": state}}
         yield from auditing(signed.under(action, "tenant", str(before.id), **states), now)
         yield Notify(CHANNEL, "tenants")
-    return (yield from _tenant_named(name))
+    return (yield from load_tenant.script(name))
 
 
 @transaction
 def weigh_tenant(name: str, weight: float, signed: Signature, now: datetime) -> Script[TenantView]:
     """Give the tenant a share in proportion to this weight; one of weight 2 sends twice as much as one of weight 1."""
     yield sql("lock_tenant", name)
-    before = yield from _tenant_named(name)
+    before = yield from load_tenant.script(name)
     yield sql("weigh_tenant", before.id, weight, now)
     yield from weighing_tenant(before.id, weight)
     weights = {"before": {"weight": before.weight}, "after": {"weight": weight}}
     yield from auditing(signed.under("tenant.weight", "tenant", str(before.id), **weights), now)
     yield Notify(CHANNEL, "tenants")
-    return (yield from _tenant_named(name))
-
-
-def _tenant_named(name: str) -> Script[TenantView]:
-    for view in (yield from _showing(name)):
-        return view
-    raise NotFound(f"there is no tenant {name}; `postroom tenant list` lists them")
+    return (yield from load_tenant.script(name))
 
 
 def _showing(name: str | None) -> Script[list[TenantView]]:

@@ -117,7 +117,9 @@ def find_person(name: str) -> Script[Person | None]:
 
 @query
 def load_person(id: UUID) -> Script[Person]:
-    return (yield from _loading(id))
+    if (person := (yield from _reading(id, None))) is None:
+        raise NotFound("this person was removed")
+    return person
 
 
 @transaction
@@ -151,13 +153,6 @@ def set_person_password(
     id: UUID, password_hash: str, but_session: UUID | None, signed: Signature, now: datetime
 ) -> Script[None]:
     """Replace the password and end the person's other sessions."""
-    yield from setting_password(id, password_hash, but_session, signed, now)
-
-
-def setting_password(
-    id: UUID, password_hash: str, but_session: UUID | None, signed: Signature, now: datetime
-) -> Script[None]:
-    """Part of a transaction."""
     yield sql("set_person_password", id, password_hash, now)
     yield from ending_sessions_of(id, but_session)
     yield from auditing(signed.under("person.password", "person", str(id)), now)
@@ -174,11 +169,6 @@ def turn_on_codes(id: UUID, sealed: Sealed, step: int, signed: Signature, now: d
 @transaction
 def turn_off_codes(id: UUID, signed: Signature, now: datetime) -> Script[bool]:
     """Ask for no more codes; False if none were asked for."""
-    return (yield from turning_off_codes(id, signed, now))
-
-
-def turning_off_codes(id: UUID, signed: Signature, now: datetime) -> Script[bool]:
-    """Part of a transaction."""
     if not (yield sql("clear_person_totp", id, now)):
         return False
     yield from auditing(signed.under("person.codes_off", "person", str(id)), now)
@@ -193,11 +183,6 @@ def use_code(id: UUID, step: int) -> Script[bool]:
 
 @transaction
 def add_passkey(person_id: UUID, passkey: NewPasskey, signed: Signature, now: datetime) -> Script[None]:
-    yield from adding_passkey(person_id, passkey, signed, now)
-
-
-def adding_passkey(person_id: UUID, passkey: NewPasskey, signed: Signature, now: datetime) -> Script[None]:
-    """Part of a transaction."""
     id, *rest = passkey
     if not (yield sql("insert_passkey", id, person_id, *rest, now)):
         raise Conflict("passkey", "is known already", "use it to sign in, or choose another device")
@@ -208,7 +193,7 @@ def adding_passkey(person_id: UUID, passkey: NewPasskey, signed: Signature, now:
 @transaction
 def remove_passkey(person_id: UUID, id: UUID, signed: Signature, now: datetime) -> Script[None]:
     """Forget a passkey. Raises Conflict if nothing would be left to sign in with."""
-    person = yield from _loading(person_id)
+    person = yield from load_person.script(person_id)
     rows = yield sql("delete_passkey", id, person_id)
     if not rows:
         raise NotFound("there is no such passkey; open the page again")
@@ -236,12 +221,6 @@ def _reading(id: UUID | None, name: str | None) -> Script[Person | None]:
 def _person_named(name: str) -> Script[Person]:
     if (person := (yield from _reading(None, name))) is None:
         raise NotFound(f"there is nobody called {name}; `postroom person list` lists everybody")
-    return person
-
-
-def _loading(id: UUID) -> Script[Person]:
-    if (person := (yield from _reading(id, None))) is None:
-        raise NotFound("this person was removed")
     return person
 
 

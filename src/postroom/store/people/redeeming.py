@@ -6,7 +6,7 @@ from uuid import UUID
 from postroom.core.visitors import PersonRole
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.people.audit import Signature
-from postroom.store.people.people import NewPasskey, adding_passkey, adding_person, setting_password, turning_off_codes
+from postroom.store.people.people import NewPasskey, add_passkey, adding_person, set_person_password, turn_off_codes
 from postroom.store.people.sessions import NewSession, ending_sessions_of, opening_session
 from postroom.store.people.sign_in_links import dead_link, using_link
 
@@ -36,14 +36,14 @@ def redeem_link(
         yield from adding_person(person_id, name, role, first, now)
     elif link.name != name:
         raise dead_link()
-    yield from turning_off_codes(person_id, second, now)
+    yield from turn_off_codes.script(person_id, second, now)
     if isinstance(chosen, str):
-        yield from setting_password(person_id, chosen, None, third, now)
+        yield from set_person_password.script(person_id, chosen, None, third, now)
     else:
         if challenge is None or not (yield sql("insert_used_challenge", *challenge)):
             raise dead_link()
         # Without its codes, an old password would be worth less than before.
         yield sql("clear_person_password", person_id, now)
         yield from ending_sessions_of(person_id)
-        yield from adding_passkey(person_id, chosen, third, now)
+        yield from add_passkey.script(person_id, chosen, third, now)
     yield from opening_session(person_id, session, "link", fourth, now)

@@ -96,7 +96,7 @@ class GuidanceView:
 @transaction
 def add_guidance(id: UUID, guidance: Guidance, signed: Signature, now: datetime) -> Script[GuidanceView]:
     guidance, kind = _check(guidance), guidance.kind
-    stored = yield from _all(kind)
+    stored = yield from list_guidance.script(kind)
     if len(stored) >= MOST[kind]:
         raise BadInput(f"{words_of(kind)}s", f"there are already {MOST[kind]:,}", "combine or remove some")
     _check_name(guidance, stored)
@@ -109,7 +109,7 @@ def add_guidance(id: UUID, guidance: Guidance, signed: Signature, now: datetime)
 def edit_guidance(before: GuidanceView, after: Guidance, signed: Signature, now: datetime) -> Script[GuidanceView]:
     """Replace the guidance, if it is still as it was seen."""
     after, kind = _check(after), after.kind
-    _check_name(after, [each for each in (yield from _all(kind)) if each.id != before.id])
+    _check_name(after, [each for each in (yield from list_guidance.script(kind)) if each.id != before.id])
     if not (yield fill(f"update_{kind}", after, id=before.id, seen_at=before.updated_at, now=now)):
         yield from _with_id(kind, before.id)
         raise Conflict(words_of(kind), "it was changed meanwhile", f"see {command_to_list(kind)}, and try again")
@@ -128,7 +128,9 @@ def remove_guidance(kind: GuidanceKind, id: UUID, signed: Signature, now: dateti
 @query
 def list_guidance(kind: GuidanceKind) -> Script[list[GuidanceView]]:
     """All guidance of one kind, in order."""
-    return (yield from _all(kind))
+    rows = yield sql(f"select_{kind}s")
+    form = Direction if kind == "direction" else ModelRule
+    return [read_row(GuidanceView, row, guidance=read_row(form, row)) for row in rows.by_name()]
 
 
 @query
@@ -146,14 +148,8 @@ def model_rules_for(account_id: UUID, sender: str) -> Script[list[ModelRule]]:
     return read_rows(ModelRule, rows)
 
 
-def _all(kind: GuidanceKind) -> Script[list[GuidanceView]]:
-    rows = yield sql(f"select_{kind}s")
-    form = Direction if kind == "direction" else ModelRule
-    return [read_row(GuidanceView, row, guidance=read_row(form, row)) for row in rows.by_name()]
-
-
 def _with_id(kind: GuidanceKind, id: UUID) -> Script[GuidanceView]:
-    found = next((view for view in (yield from _all(kind)) if view.id == id), None)
+    found = next((view for view in (yield from list_guidance.script(kind)) if view.id == id), None)
     if found is None:
         raise NotFound(f"there is no {words_of(kind)} {id}; see {command_to_list(kind)}")
     return found

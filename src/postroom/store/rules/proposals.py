@@ -68,7 +68,10 @@ def list_proposals(state: ProposalState | None, most: int) -> Script[list[Propos
 
 @query
 def load_proposal(id: UUID) -> Script[ProposalView]:
-    return (yield from _loading(id))
+    view = read_first(ProposalView, (yield sql("select_proposal", id)))
+    if view is None:
+        raise NotFound(f"there is no proposal {id}; see `postroom proposals list`")
+    return view
 
 
 @transaction
@@ -96,14 +99,7 @@ def dismiss_proposal(id: UUID, signed: Signature, now: datetime) -> Script[Propo
 def _ending(id: UUID, state: ProposalState, rule_id: UUID | None, now: datetime) -> Script[ProposalView]:
     """End the proposal first, so that of two simultaneous answers one finds it already answered."""
     ended = yield sql("end_proposal", id, state, rule_id, now)
-    view = yield from _loading(id)
+    view = yield from load_proposal.script(id)
     if not ended:
         raise Conflict("proposal", f"it was {view.state} already", "see `postroom proposals list`")
-    return view
-
-
-def _loading(id: UUID) -> Script[ProposalView]:
-    view = read_first(ProposalView, (yield sql("select_proposal", id)))
-    if view is None:
-        raise NotFound(f"there is no proposal {id}; see `postroom proposals list`")
     return view

@@ -153,7 +153,7 @@ def _keep(
         raise Conflict(
             "name", f"there is already a rule {draft.name!r}", "change it with `postroom rules edit`, or choose another"
         )
-    view = yield from _rule_named(draft.name)
+    view = yield from load_rule.script(draft.name)
     if known == "skip" or view.draft == draft:
         kept.skipped.append(draft.name)
         return
@@ -175,13 +175,13 @@ def edit_rule(id: UUID, version: int, draft: RuleDraft, signed: Signature, now: 
     documents = {"before": before.document, "after": as_document(draft)}
     yield from auditing(signed.under("rules.edit", "rule", before.name, **documents), now)
     yield Notify(CHANNEL, "edited")
-    return (yield from _rule_named(draft.name))
+    return (yield from load_rule.script(draft.name))
 
 
 @transaction
 def switch_rule(name: str, enabled: bool, signed: Signature, now: datetime) -> Script[RuleView]:
     """Enable a valid rule, or disable one with the reason of the signature. Safe to repeat."""
-    view = yield from _rule_named(name)
+    view = yield from load_rule.script(name)
     if enabled:
         check_rule(view.conditions, view.action, view.parameters)
         check_wake_times(view.action, view.parameters, now)
@@ -195,7 +195,7 @@ def switch_rule(name: str, enabled: bool, signed: Signature, now: datetime) -> S
     before = {"enabled": view.enabled, "disabled_reason": view.disabled_reason}
     yield from auditing(signed.under(action, "rule", name, before=before, after={"enabled": enabled}), now)
     yield Notify(CHANNEL, "switched")
-    return (yield from _rule_named(name))
+    return (yield from load_rule.script(name))
 
 
 @transaction
@@ -214,13 +214,13 @@ def confirm_rule(id: UUID, shown_hash: str, signed: Signature, now: datetime) ->
     after = {"content_hash": shown_hash, "rule": view.document}
     yield from auditing(signed.under("rules.confirm", "rule", view.name, after=after), now)
     yield Notify(CHANNEL, "confirmed")
-    return (yield from _rule_named(view.name))
+    return (yield from load_rule.script(view.name))
 
 
 @transaction
 def remove_rule(name: str, signed: Signature, now: datetime) -> Script[None]:
     """Remove the rule. Its decisions stay recorded under its name."""
-    view = yield from _rule_named(name)
+    view = yield from load_rule.script(name)
     yield sql("delete_rule", view.id)
     yield from auditing(signed.under("rules.remove", "rule", name, before=view.document), now)
     yield Notify(CHANNEL, "removed")
@@ -267,10 +267,6 @@ def unconfirmed_rules() -> Script[list[RuleView]]:
 
 @query
 def load_rule(name: str) -> Script[RuleView]:
-    return (yield from _rule_named(name))
-
-
-def _rule_named(name: str) -> Script[RuleView]:
     view = read_first(RuleView, (yield sql("select_rule_named", name)))
     if view is None:
         raise NotFound(f"there is no rule {name!r}; see `postroom rules list`")
