@@ -16,12 +16,13 @@ from uuid import UUID
 import pytest
 
 from postroom.core.mail.carrier import MARK
+from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.mail.mail import keep_account
 from postroom.store.outbound import outbound
-from postroom.store.outbound.outbound import MailSender, NewMail, NewRecipient
+from postroom.store.outbound.outbound import MailSender, NewMail
 from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.smtp_server import ReceivedMail, SmtpServer
 from support.crash.action_steps import Step
@@ -76,7 +77,7 @@ class Sends:
             None,
             MailSender.of_mailbox(OWNER),
             "forward",
-            (NewRecipient("ada@example.com"),),
+            (Recipient("ada@example.com"),),
             "The harvest",
             letter(id),
         )

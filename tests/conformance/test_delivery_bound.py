@@ -11,19 +11,12 @@ from hypothesis import strategies as st
 
 from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.rollout import Rollout
+from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import outbound
 from postroom.store.outbound.delivery_bound import DeliveryBound
-from postroom.store.outbound.outbound import (
-    Capacity,
-    LeasedMail,
-    MailSender,
-    NewMail,
-    NewRecipient,
-    give_back_mail,
-    queueing_mail,
-)
+from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, give_back_mail, queueing_mail
 from support.store.fault_cases_outbound import LEASE
 from support.store.job_setup import JobSetup
 
@@ -41,7 +34,7 @@ async def put(setup: JobSetup, count: int, tenant: str = "t") -> None:
     """Mail that leaves by SMTP."""
     domain = f"{tenant}.example"
     owner = MailSender(tenant, domain, f"u@{domain}", f"u@{domain}")
-    to = (NewRecipient("r@example.com"),)
+    to = (Recipient("r@example.com"),)
     news = [NewMail(new_id(), None, None, owner, "submitted", to, "s", b"x\r\n") for _ in range(count)]
     await setup.database.run(queue_mail(news, setup.clock()))
 

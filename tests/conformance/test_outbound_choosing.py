@@ -9,11 +9,12 @@ import pytest
 
 from postroom.core.outbound.fair_nodes import REGARDED, InFlight
 from postroom.core.outbound.priority import Throttle
+from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.database import Database, Rows, Script, Statement, Step, Transaction, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.postgres import PostgresDatabase
 from postroom.store.outbound import outbound, outbound_answers, senders, tenants
-from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, queueing_mail
 from postroom.store.outbound.outbound_turns import miscounted_turns
 from support.store.fault_cases_outbound import LEASE
 from support.store.fault_cases_registry import signed
@@ -30,7 +31,7 @@ def queue_mail(mails: list[tuple[Owner, UUID]], now: datetime) -> Script[None]:
     for (tenant, user), id in mails:
         name, domain = f"u{user}@d{tenant}.example", f"d{tenant}.example"
         sender = MailSender(f"t{tenant}", domain, name, name)
-        to = (NewRecipient("r@example.com"),)
+        to = (Recipient("r@example.com"),)
         yield from queueing_mail(NewMail(id, None, None, sender, "submitted", to, "s", b"x\r\n"), now)
 
 

@@ -13,11 +13,12 @@ from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.fairness import jain
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.rollout import Rollout
+from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import connect_database
 from postroom.store.outbound import outbound
-from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, queueing_mail
 from postroom.store.outbound.outbound_turns import miscounted_turns
 from postroom.store.outbound.tenants import list_tenants
 from support.scale import scale
@@ -43,7 +44,7 @@ async def send(setup: JobSetup, account_id: UUID, tenant: str, users: int, count
         address = f"u{number % users}@{domain}"
         sender = MailSender(tenant, domain, address, address)
         mails.append(
-            NewMail(new_id(), account_id, None, sender, "submitted", (NewRecipient("r@example.com"),), "s", b"x\r\n")
+            NewMail(new_id(), account_id, None, sender, "submitted", (Recipient("r@example.com"),), "s", b"x\r\n")
         )
     for first in range(0, count, 500):
         await setup.database.run(queue_mail(mails[first : first + 500], rollout, setup.clock()))

@@ -13,10 +13,11 @@ from postroom.core.outbound.fair_nodes import InFlight, WaitingMail
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.priority import Throttle
 from postroom.core.outbound.rollout import Rollout
+from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.database import Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import outbound, outbound_answers, senders, tenants
-from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, queueing_mail
 from postroom.store.outbound.outbound_turns import miscounted_turns
 from support.scale import scale
 from support.store.fault_cases_outbound import LEASE, stored
@@ -59,7 +60,7 @@ class Office:
     async def put(
         self, place: Place, count: int = 1, *, recipients: int = 1, bulk: bool = False, rollout: Rollout = EVERYWHERE
     ) -> list[UUID]:
-        to = tuple(NewRecipient(f"r{n}@example.com") for n in range(recipients))
+        to = tuple(Recipient(f"r{n}@example.com") for n in range(recipients))
         ids = [new_id() for _ in range(count)]
         mail_class = "bulk" if bulk else "transactional"
         news = [

@@ -10,12 +10,13 @@ import pytest
 from postroom.core.errors import MailboxUnreachable, SwitchboardUnavailable
 from postroom.core.metrics import OUTBOUND_REPORT
 from postroom.core.outbound.replies import Reply
+from postroom.core.submission.envelope import Recipient
 from postroom.outbound.queue.dsn import Action, ReportedMail, ReportedRecipient, delivery_report
 from postroom.store.accounts.accounts import account_at
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import outbound, sender_counts, suppressions
-from postroom.store.outbound.outbound import MailSender, NewMail, NewRecipient
+from postroom.store.outbound.outbound import MailSender, NewMail
 from postroom_sandbox.faults import Fault
 from postroom_sandbox.smtp_server import Drop, SmtpServer
 from support.clocks import ManualClock
@@ -127,7 +128,7 @@ async def test_mail_that_left_through_the_mailbox_is_found_by_its_mark(setup: Gm
     account, id = await database.run(account_at(ENDPOINT)), new_id()
     assert account is not None
     marked = f"X-Postroom-Delivery: {id}\r\n".encode() + CONTENT
-    new = NewMail(id, account.id, None, SENDER, "forward", (NewRecipient(ADA),), "Hello", marked)
+    new = NewMail(id, account.id, None, SENDER, "forward", (Recipient(ADA),), "Hello", marked)
     await database.run(queue_mail([new], now))
     (leased,) = await database.run(outbound.lease_mail(new_id(), 9, now, now + timedelta(minutes=1)))
     await database.run(outbound.deliver(leased.hold, "18f", now))

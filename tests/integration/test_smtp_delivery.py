@@ -25,6 +25,7 @@ from postroom.core.outbound.transport import (
     Transport,
     decided,
 )
+from postroom.core.submission.envelope import Recipient
 from postroom.operations.actions.pausing import stop
 from postroom.operations.caller import Caller
 from postroom.outbound.queue.delivery import Sender
@@ -34,7 +35,7 @@ from postroom.outbound.smtp.options import Reuse
 from postroom.store.actions import pauses
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.outbound import destinations, outbound_answers, sender_counts, tenants
-from postroom.store.outbound.outbound import MailSender, NewRecipient, list_mail, load_content
+from postroom.store.outbound.outbound import MailSender, list_mail, load_content
 from postroom.store.outbound.outbound_recipients import Departure, leave, resend_unknown
 from postroom.store.people.audit import Signature
 from postroom_sandbox.smtp_server import Answers, Drop, SmtpServer
@@ -305,7 +306,7 @@ async def test_a_destination_that_always_asks_for_a_moment_gets_the_usual_waits_
 
 
 async def test_a_report_goes_back_to_the_envelope_sender_and_none_is_made_about_a_report(sending: SmtpSending) -> None:
-    recipient = NewRecipient(BEN, ("failure",), "rfc822;Ben@Example.org")
+    recipient = Recipient(BEN, ("failure",), "rfc822;Ben@Example.org")
     new = new_mail(ADA, recipient, options=MailOptions(envelope_id="QQ314159"))
     await sending.database.run(queue_mail([new], sending.clock()))
     await attempt(sending, NO_BEN)
@@ -345,7 +346,7 @@ async def test_the_reports_of_a_tenant_do_not_wait_for_a_thousand_reports_of_ano
 async def test_reports_are_those_that_were_asked_for(
     quickly: SmtpSending, notify: tuple[Notify, ...], answers: Answers, kinds: list[str]
 ) -> None:
-    await quickly.put(NewRecipient(ADA, notify))
+    await quickly.put(Recipient(ADA, notify))
     await attempt(quickly, answers)
     assert [view.subject for view in await quickly.reports()] == kinds
 

@@ -5,8 +5,9 @@ from uuid import UUID
 import pytest
 
 from postroom.core.outbound.reports import DeliveryReport, read_report
+from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.database import Database
-from postroom.store.outbound.outbound import NewRecipient, load_content
+from postroom.store.outbound.outbound import load_content
 from postroom_sandbox.smtp_server import EXTENSIONS, Answers, Drop, SmtpServer
 from support.clocks import ManualClock
 from support.smtp import smtp_transport, zone_of
@@ -44,7 +45,7 @@ async def reported(sending: SmtpSending) -> list[tuple[str, str]]:
 async def test_success_is_reported_by_us_or_by_the_next_server_but_not_by_both(
     sending: SmtpSending, extensions: tuple[str, ...], reports: list[tuple[str, str]]
 ) -> None:
-    await sending.put(NewRecipient(ADA, ("success", "failure")))
+    await sending.put(Recipient(ADA, ("success", "failure")))
     server = await attempt(sending, extensions)
     asked = [each for each in server.commands if "NOTIFY=SUCCESS,FAILURE" in each]
     assert (len(asked), await reported(sending)) == (0 if reports else 1, reports)
@@ -52,7 +53,7 @@ async def test_success_is_reported_by_us_or_by_the_next_server_but_not_by_both(
 
 async def test_success_is_reported_once_for_each_recipient_however_many_attempts_it_takes(sending: SmtpSending) -> None:
     both = ("success", "failure", "delay")
-    id = await sending.put(NewRecipient(ADA, both), NewRecipient(BEN, both))
+    id = await sending.put(Recipient(ADA, both), Recipient(BEN, both))
     later = {"RCPT TO:<ben@": "450 4.2.0 later"}
     await attempt(sending, WITHOUT_DSN, later)
     assert await sending.states(id) == ["sent", "deferred"]
@@ -68,7 +69,7 @@ async def test_success_is_reported_once_for_each_recipient_however_many_attempts
 
 
 async def test_nothing_is_reported_as_success_while_nobody_knows(sending: SmtpSending) -> None:
-    id = await sending.put(NewRecipient(ADA, ("success",)))
+    id = await sending.put(Recipient(ADA, ("success",)))
     await attempt(sending, WITHOUT_DSN, {".": Drop()})
     assert (await sending.states(id), await reported(sending)) == (["unknown"], [])
 

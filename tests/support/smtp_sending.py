@@ -7,12 +7,13 @@ from uuid import UUID
 
 from postroom.core.actions.permits import HeldLease
 from postroom.core.outbound.transport import MailOptions, Transport
+from postroom.core.submission.envelope import Recipient
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.smtp_delivery import SmtpDelivery, SmtpRoad
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import outbound, outbound_recipients
-from postroom.store.outbound.outbound import LeasedMail, MailSender, MailView, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound import LeasedMail, MailSender, MailView, NewMail, queueing_mail
 from postroom.store.outbound.outbound_recipients import RecipientResult
 from postroom.system.boot_clock import BootClock, since_boot
 from support.clocks import ManualClock
@@ -29,12 +30,12 @@ def queue_mail(news: Sequence[NewMail], now: datetime) -> Script[None]:
 
 
 def new_mail(
-    *to: str | NewRecipient,
+    *to: str | Recipient,
     content: bytes = CONTENT,
     sender: MailSender = MARA,
     options: MailOptions | None = None,
 ) -> NewMail:
-    recipients = tuple(NewRecipient(each) if isinstance(each, str) else each for each in to)
+    recipients = tuple(Recipient(each) if isinstance(each, str) else each for each in to)
     asked = options or MailOptions()
     return NewMail(new_id(), None, None, sender, "submitted", recipients, "Hello", content, options=asked)
 
@@ -48,7 +49,7 @@ class SmtpSending:
         self.transport = transport
         self.rng = Random(1)
 
-    async def put(self, *to: str | NewRecipient, content: bytes = CONTENT, sender: MailSender = MARA) -> UUID:
+    async def put(self, *to: str | Recipient, content: bytes = CONTENT, sender: MailSender = MARA) -> UUID:
         new = new_mail(*to, content=content, sender=sender)
         await self.database.run(queue_mail([new], self.clock()))
         return new.id

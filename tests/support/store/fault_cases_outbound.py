@@ -7,11 +7,12 @@ from uuid import UUID
 from postroom.core.actions.action import ActionType
 from postroom.core.jobs.job import Job
 from postroom.core.mail.message import read_mail
+from postroom.core.submission.envelope import Recipient
 from postroom.store.actions import actions, decisions
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import outbound, outbound_answers
-from postroom.store.outbound.outbound import LeasedMail, MailSender, NewMail, NewRecipient, SendGuard
+from postroom.store.outbound.outbound import LeasedMail, MailSender, NewMail, SendGuard
 from support import storing
 from support.store.fault_cases_inbox import leased_mail
 from support.store.fault_cases_jobs import Case
@@ -57,7 +58,7 @@ async def sending_job(
     await setup.database.run(actions.begin_action(claimed, action_id, 1000, setup.clock()))
     kind, id = "reply" if action == "auto_reply" else "forward", new_id()
     content = f"X-Postroom-Delivery: {id}\r\n\r\n".encode()
-    return claimed, NewMail(id, account_id, action_id, OWNER, kind, (NewRecipient(to),), "Re: Hello", content)
+    return claimed, NewMail(id, account_id, action_id, OWNER, kind, (Recipient(to),), "Re: Hello", content)
 
 
 async def admitted(
@@ -75,7 +76,7 @@ async def submitted(
     """A mail that no action has asked for."""
     id, account_id = new_id(), (about or await stored(setup)).account_id
     await setup.enqueue()
-    recipients, content = tuple(map(NewRecipient, to)), f"X-Postroom-Delivery: {id}\r\n\r\n".encode()
+    recipients, content = tuple(map(Recipient, to)), f"X-Postroom-Delivery: {id}\r\n\r\n".encode()
     new = NewMail(id, account_id, None, OWNER, "submitted", recipients, "Hello", content)
     assert await setup.database.run(outbound.admit_mail(await setup.claim_one(), new, None, setup.clock())) is None
     return new

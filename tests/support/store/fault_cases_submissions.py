@@ -3,10 +3,10 @@
 from typing import Any
 
 from postroom.core.outbound.limits import DailyLimits
+from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.outbound import submissions
-from postroom.store.outbound.outbound import NewRecipient
 from postroom.store.outbound.submissions import Answer, NewSubmission, SubmissionKey
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed
@@ -20,7 +20,7 @@ def submission(sender_id: int, *to: str, key: str | None = None, request: str = 
     recipients = to or ("bob@example.net",)
     kept = None if key is None else SubmissionKey(key, request * 64)
     more.setdefault("content", CONTENT)
-    sent_to = tuple(map(NewRecipient, recipients))
+    sent_to = tuple(map(Recipient, recipients))
     return NewSubmission(new_id(), sender_id, "ada@example.com", sent_to, "Hello", key=kept, **more)
 
 

@@ -13,11 +13,12 @@ from postroom.core.outbound.fair_nodes import InFlight
 from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.outbound.time_buckets import bucket_of, microseconds
+from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.installation.rollups import hour_of
 from postroom.store.outbound import outbound, outbound_rollout, senders
-from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, NewRecipient, queueing_mail
+from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, queueing_mail
 from postroom.store.outbound.outbound_turns import miscounted_turns
 from postroom.store.outbound.senders import NewSender
 from support.store.fault_cases_outbound import LEASE, stored
@@ -75,7 +76,7 @@ class Traffic:
 
     async def put(self, name: str, count: int, rollout: Rollout, recipients: int = 1, bulk: bool = False) -> None:
         owner, lane, _ = self.owners[name]
-        now, to = self.setup.clock(), tuple(NewRecipient(f"r{n}@example.com") for n in range(recipients))
+        now, to = self.setup.clock(), tuple(Recipient(f"r{n}@example.com") for n in range(recipients))
         news = [
             NewMail(id, self.account_id, None, owner, "submitted", to, "s", f"{MARK}: {id}\r\n\r\n".encode())
             for id in (new_id() for _ in range(count))

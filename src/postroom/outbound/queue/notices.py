@@ -10,8 +10,9 @@ from uuid import UUID
 
 from postroom.core.outbound.abuse import Score
 from postroom.core.outbound.priority import Throttle
+from postroom.core.submission.envelope import Recipient
 from postroom.outbound.queue.mime import one_line
-from postroom.store.outbound.outbound import NewMail, NewRecipient
+from postroom.store.outbound.outbound import NewMail
 from postroom.store.outbound.sender_counts import ScoredSender
 from postroom.store.outbound.sender_notices import system_sender
 
@@ -44,4 +45,4 @@ def notice_mail(id: UUID, notice: Mapping[str, Any], to: str, own: str, now: dat
         f"Until then nothing is accepted from this sender, and mail that waits is kept. If this is a mistake:\n\n"
         f"    postroom sender release {username}\n"
     )
-    return NewMail(id, None, None, system_sender(own), "submitted", (NewRecipient(to),), subject, message.as_bytes())
+    return NewMail(id, None, None, system_sender(own), "submitted", (Recipient(to),), subject, message.as_bytes())

@@ -9,9 +9,10 @@ from datetime import datetime
 
 from postroom.core.outbound.destinations import smtp_address
 from postroom.core.outbound.replies import Reply
+from postroom.core.submission.envelope import Recipient
 from postroom.outbound.queue.dsn import Action, ReportedMail, ReportedRecipient, delivery_report, wants_report
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound.outbound import MailSender, NewMail, NewRecipient
+from postroom.store.outbound.outbound import MailSender, NewMail
 from postroom.store.outbound.outbound_recipients import LeasedRecipient, OutgoingContent, RecipientChange
 from postroom.store.outbound.sender_notices import report_sender
 from postroom.words.outbound import REPORT_SUBJECTS
@@ -72,5 +73,5 @@ def _report(
 ) -> NewMail:
     id = new_id()
     content = delivery_report(id, hostname, mail, recipients, now)
-    to = (NewRecipient(mail.envelope_sender, ("never",)),)
+    to = (Recipient(mail.envelope_sender, ("never",)),)
     return NewMail(id, None, None, sender, "report", to, REPORT_SUBJECTS[action], content)

@@ -30,7 +30,7 @@ from postroom.core.tally import Tally
 from postroom.store.engine.batcher import Batcher
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound.outbound import EVERYWHERE, NewRecipient
+from postroom.store.outbound.outbound import EVERYWHERE
 from postroom.store.outbound.senders import SenderLogin
 from postroom.store.outbound.submissions import Accepted, Answer, NewSubmission, SubmissionKey, submit_mails
 from postroom.system.wall_clock import Clock, wall_clock
@@ -138,7 +138,7 @@ class Submissions:
             id,
             given.sender.id,
             mail.address,
-            tuple(NewRecipient(*each) for each in given.recipients),
+            tuple(given.recipients),
             checked.subject,
             checked.content,
             "bulk" if given.bulk else checked.message_class,

@@ -34,7 +34,7 @@ from postroom.core.outbound.priority import SenderLane
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.outbound.transport import MailOptions
 from postroom.core.outbound.transport import MessageClass as MessageClass
-from postroom.core.outbound.transport import Notify as NotifyOn
+from postroom.core.submission.envelope import Recipient
 from postroom.store.actions.actions import locking
 from postroom.store.actions.pauses import check_paused, is_all_paused
 from postroom.store.actions.protection import protected_now
@@ -93,15 +93,6 @@ class MailSender(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class NewRecipient:
-    """`notify` are the reports that the sender asked for, and `original` is the address as the sender gave it."""
-
-    address: str
-    notify: tuple[NotifyOn, ...] = ()
-    original: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class NewMail:
     """A finished mail. `thread_id` is the conversation of a reply; `source_key` names what it is about."""
 
@@ -112,7 +103,7 @@ class NewMail:
     """The action that asked for it, if one did."""
     sender: MailSender
     kind: MailKind
-    recipients: tuple[NewRecipient, ...]
+    recipients: tuple[Recipient, ...]
     subject: str
     content: bytes = field(repr=False)
     thread_id: str | None = None

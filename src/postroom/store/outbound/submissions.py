@@ -19,10 +19,11 @@ from postroom.core.lifecycle import DeliveryState
 from postroom.core.outbound.limits import DailyLimits
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.outbound.transport import MailOptions, MessageClass
+from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.codecs import as_uuid, rows_text, time_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_first, read_rows
-from postroom.store.outbound.outbound import EVERYWHERE, NewRecipient, RecipientView
+from postroom.store.outbound.outbound import EVERYWHERE, RecipientView
 from postroom.store.outbound.outbound_answers import Cancellation, cancel_mail
 from postroom.store.outbound.outbound_signals import CHANNEL
 from postroom.store.outbound.outbound_turns import ReadyMail, Standing, joining
@@ -44,7 +45,7 @@ class NewSubmission:
     id: UUID
     sender_id: int
     envelope_sender: str
-    recipients: tuple[NewRecipient, ...]
+    recipients: tuple[Recipient, ...]
     subject: str
     content: bytes = field(repr=False)
     message_class: MessageClass = "transactional"

@@ -21,6 +21,7 @@ from postroom.core.mail.mime import parse_message
 from postroom.core.mail.restores import source_key
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.outbound.send_payload import MESSAGE_TYPES, decided_fields
+from postroom.core.submission.envelope import Recipient
 from postroom.jobs.run import JobRun
 from postroom.outbound.queue.attachments import attached_to, html_of
 from postroom.outbound.queue.mime import Author, Built, Original, answer_address, build_forward, build_reply, hops
@@ -141,7 +142,7 @@ def _new(
         action.id,
         outbound.MailSender.of_mailbox(message.account_email),
         "forward" if action.action_type == "forward" else "reply",
-        tuple(outbound.NewRecipient(each) for each in built.recipients),
+        tuple(Recipient(each) for each in built.recipients),
         built.subject,
         built.mime.encode("ascii"),
         thread_id,
