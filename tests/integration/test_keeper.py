@@ -207,7 +207,8 @@ async def test_what_lies_in_a_queue_that_is_no_more_is_told_of_and_left_alone(se
     [line] = [line for line in told if line["event"] == "queue.not_in_settings"]
     assert (line["queue"], line["log_level"]) == ("alarms", "error")
     assert await setup.depths() == {("alarms", "loud", "waiting"): 1}
-    assert [each.queue for each in await queue_stats(setup.database, Queues())] == ["email", "gateway", "alarms"]
+    found = await queue_stats(setup.database, Queues())
+    assert [each.queue for each in found.queues] == ["email", "gateway", "alarms"]
 
 
 async def test_the_depth_of_every_tier_is_shown_and_the_empty_ones_as_zero(setup: KeeperSetup):

@@ -22,7 +22,7 @@ from mcp.types.version import LATEST_MODERN_VERSION
 
 from postroom.compose.demo import held_demo_folder
 from postroom.core.errors import AlreadyServed
-from postroom.interfaces.http.mcp.tool import LONGEST_WAIT_S
+from postroom.store.engine.long_poll import LONGEST_WAIT_S
 from postroom.store.engine.opening import connect_database
 from postroom.store.people.tokens import list_tokens
 from support.command import announced, environment, postroom, running

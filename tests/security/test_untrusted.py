@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from postroom.core.harmless import harmless
 from postroom.core.mail.accounts import endpoint_of
+from postroom.core.queue.marked_envelope import marked_envelope
 from postroom.core.roles import Principal, Role
 from postroom.interfaces.http.mcp.registry import ALL_TOOLS, TOOLS_BY_NAME
-from postroom.interfaces.http.mcp.untrusted import marked_envelope
 from postroom.interfaces.http.services import Services
 from postroom.store.engine.ids import new_id
 from postroom.store.intake.connector_requests import Reply

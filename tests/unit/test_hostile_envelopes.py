@@ -11,8 +11,8 @@ from postroom.core.errors import BadInput
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.queue.envelope import MOST_ATTACHMENTS, parse_envelope
 from postroom.core.strict import LONGEST_SHOWN, MOST_KEYS
-from postroom.interfaces.argument_forms import read_arguments
-from postroom.interfaces.http.mcp.queues import AckArguments, NextArguments
+from postroom.interfaces.argument_forms import Arguments, read_arguments
+from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
 from support.processor_time import MILLION, within_turns
 from support.switchboard import envelope
 
@@ -46,6 +46,10 @@ def quick_refusal(read: Callable[[], object]) -> BadInput:
     return refused
 
 
+def read_tool_arguments(tool: str, given: dict[str, Any]) -> Arguments:
+    return read_arguments(tool, TOOLS_BY_NAME[tool].arguments, given)
+
+
 def _refusal(read: Callable[[], object]) -> BadInput:
     with pytest.raises(BadInput) as refused:
         read()
@@ -77,7 +81,7 @@ def test_a_report_of_very_many_keys_is_refused_as_such(field: str) -> None:
 
 
 def test_a_call_with_very_many_arguments_is_refused_as_such() -> None:
-    refused = quick_refusal(lambda: read_arguments("queue.next", NextArguments, CROWD))
+    refused = quick_refusal(lambda: read_tool_arguments("queue.next", CROWD))
     assert refused.field == "arguments"
     assert "queue.next takes queue" in refused.remedy
 
@@ -149,15 +153,15 @@ def test_a_mistyped_name_is_reported_and_not_that_the_right_one_is_missing() -> 
 
 def test_a_mistyped_argument_is_reported_and_not_that_the_right_one_is_missing() -> None:
     with pytest.raises(BadInput) as refused:
-        read_arguments("queue.next", NextArguments, {"quue": "gateway"})
+        read_tool_arguments("queue.next", {"quue": "gateway"})
     assert (refused.value.field, refused.value.remedy) == ("quue", "did you mean 'queue'?")
 
 
 def test_an_argument_with_a_name_of_megabytes_is_refused_and_not_repeated() -> None:
-    refused = quick_refusal(lambda: read_arguments("queue.next", NextArguments, {"queue": "gateway", LONG_KEY: 1}))
+    refused = quick_refusal(lambda: read_tool_arguments("queue.next", {"queue": "gateway", LONG_KEY: 1}))
     assert refused.problem == "is not an argument of queue.next"
 
 
 def test_megabytes_of_wrong_references_are_refused_at_once() -> None:
     wrong = [{"message_id": "x"}] * 300_000
-    assert quick_refusal(lambda: read_arguments("queue.ack", AckArguments, {"items": wrong})).field.startswith("items")
+    assert quick_refusal(lambda: read_tool_arguments("queue.ack", {"items": wrong})).field.startswith("items")

@@ -7,15 +7,18 @@ import pytest
 from postroom.core.actions.action import ACTION_TYPES, ActionType
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import ACTION, ActionState
-from postroom.interfaces.argument_forms import read_arguments
-from postroom.interfaces.http.mcp.queues import NextArguments
-from postroom.interfaces.http.mcp.registry import ALL_TOOLS
+from postroom.interfaces.argument_forms import Arguments, read_arguments
+from postroom.interfaces.http.mcp.registry import ALL_TOOLS, TOOLS_BY_NAME
 from postroom.interfaces.http.mcp.schemas import input_schema, output_schema
+
+
+def read_next(given: dict[str, Any] | None) -> Arguments:
+    return read_arguments("queue.next", TOOLS_BY_NAME["queue.next"].arguments, given)
 
 
 def refusal(given: dict[str, Any] | None) -> BadInput:
     with pytest.raises(BadInput) as caught:
-        read_arguments("queue.next", NextArguments, given)
+        read_next(given)
     return caught.value
 
 
@@ -25,8 +28,7 @@ def test_the_actions_and_states_that_agents_may_name_are_all_there_are():
 
 
 def test_what_is_left_out_has_its_default():
-    read = read_arguments("queue.next", NextArguments, {"queue": "gateway"})
-    assert (read.queue, read.max, read.wait_s) == ("gateway", 1, 0)
+    assert read_next({"queue": "gateway"}).model_dump() == {"queue": "gateway", "max": 1, "wait_s": 0}
 
 
 def test_no_arguments_at_all_are_missing_ones():

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import structlog
@@ -17,8 +17,10 @@ import structlog
 from postroom.core.errors import BadInput, LeaseLost
 from postroom.core.mail.message import storable
 from postroom.core.metrics import DEQUEUE_BY_TIER, LIFECYCLE_TRANSITION, MESSAGE_EVENT, PROCESS_LATENCY
+from postroom.core.queue.marked_envelope import marked_envelope
 from postroom.core.queue.queues import Policy, Queues
 from postroom.core.tally import Tally
+from postroom.core.views import Internal, Named, Shown
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -40,19 +42,24 @@ MOST_REPORTED_SINGLY = 50
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message as a consumer gets it. For a summary, `members` are the ids of the first messages in it."""
+    """A leased message: the caller's until `lease_until`. Text by strangers is under `envelope.untrusted`."""
 
     message_id: UUID
     lease_token: UUID
     lease_until: datetime
-    queue: str
+    queue: Internal[str]
     tier: str
     promoted_from: str | None
-    attempts: int
     members: tuple[UUID, ...]
+    """Of a summary: the first messages in it."""
     member_count: int
-    accepted_at: datetime
-    envelope: dict[str, Any]
+    attempts: int
+    accepted_at: Internal[datetime]
+    envelope: Internal[dict[str, Any]]
+
+    @property
+    def marked(self) -> Annotated[Shown[dict[str, Any]], Named("envelope")]:
+        return marked_envelope(self.envelope)
 
 
 class Buffer:
@@ -205,9 +212,9 @@ def _delivery(leased: inbox.LeasedMessage) -> Delivery:
         leased.queue,
         leased.counted,
         leased.tier if leased.counted != leased.tier else None,
-        leased.attempts,
         leased.members,
         leased.member_count,
+        leased.attempts,
         leased.accepted_at,
         from_json(leased.text),
     )

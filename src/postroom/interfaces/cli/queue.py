@@ -29,7 +29,7 @@ def stats(
     if kept:
         session.show_list(session.call(count_kept, queues), KEPT_COLUMNS)
         return
-    found = session.call(queue_stats, queues)
+    found = session.call(queue_stats, queues).queues
     session.show_list([{"queue": each.queue, **asdict(tier)} for each in found for tier in each.tiers], STATS_COLUMNS)
 
 

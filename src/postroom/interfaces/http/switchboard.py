@@ -17,27 +17,31 @@ from starlette.types import Receive, Scope, Send
 
 from postroom.core.errors import AccessRefused, BadInput, StoreError
 from postroom.core.roles import Principal
+from postroom.intake.intake import LARGEST_BATCH
 from postroom.interfaces.http.access import require_role
+from postroom.interfaces.http.answers import json_of
 from postroom.interfaces.http.door import Door, RawHeaders, RequestRefused, host_patterns
 from postroom.interfaces.http.json_http import MIB, check_length, json_body, send_answer, send_json
-from postroom.interfaces.http.mcp.ingest import ingest, ingest_many, ingest_one
 from postroom.interfaces.http.mcp.mcp_server import PRINCIPAL, RECEIVE, build_server
-from postroom.interfaces.http.mcp.tool import MOST_IN_BATCH, Call
+from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
 from postroom.interfaces.http.messages import MESSAGES, message_routes
 from postroom.interfaces.http.services import Services
+from postroom.operations.mail.ingest import IngestAnswer, IngestBatchAnswer, ingest_many, ingest_one
 from postroom.operations.problems import RETRY_AFTER_S, problem_of
 
 log = structlog.get_logger()
 
 LARGEST_BODY = 10 * MIB
 LARGEST_MCP_BODY = 16 * MIB
+INGEST = TOOLS_BY_NAME["ingest"]
 
 
 class IngestEndpoint:
     """`POST /v1/ingest`: one envelope, or an array of up to 100."""
 
     def __init__(self, services: Services, door: Door) -> None:
-        self._services = services
+        self._intake = services.intake
+        self._refusals = services.parts.refusals
         self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,19 +52,19 @@ class IngestEndpoint:
 
     async def _deliver(self, principal: Principal, headers: RawHeaders, receive: Receive) -> object:
         try:
-            require_role(principal, ingest)
-            return await self._ingest(Call(self._services, principal), await json_body(headers, receive, LARGEST_BODY))
+            require_role(principal, INGEST)
+            return await self._ingest(principal, await json_body(headers, receive, LARGEST_BODY))
         except AccessRefused as refused:
-            await self._services.parts.refusals.note(principal, ingest.name, refused)
+            await self._refusals.note(principal, INGEST.name, refused)
             raise
 
-    async def _ingest(self, call: Call, content: Any) -> object:
+    async def _ingest(self, principal: Principal, content: Any) -> object:
         if not isinstance(content, list):
-            return await ingest_one(call, content)
+            return json_of(IngestAnswer, await ingest_one(principal, self._intake, content))
         items = cast("list[Any]", content)
-        if not 1 <= len(items) <= MOST_IN_BATCH:
-            raise BadInput("body", f"contains {len(items)} envelopes", f"send 1 to {MOST_IN_BATCH} at once")
-        return await ingest_many(call, items)
+        if not 1 <= len(items) <= LARGEST_BATCH:
+            raise BadInput("body", f"contains {len(items)} envelopes", f"send 1 to {LARGEST_BATCH} at once")
+        return json_of(IngestBatchAnswer, await ingest_many(principal, self._intake, self._refusals, items))
 
 
 class McpEndpoint:

@@ -2,16 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from typing import Annotated
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.access import OPERATE, READ
+from postroom.core.bounds import require_queue
 from postroom.core.errors import BadInput
+from postroom.core.queue.envelope import Moment
+from postroom.core.queue.marked_envelope import is_plain, marked_envelope
 from postroom.core.queue.queues import Policy, Queues
+from postroom.core.roles import Role
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import QUEUES
-from postroom.operations.operation import Argument, command, dialogue, flow, post
+from postroom.operations.operation import ADDS, READS, Argument, command, dialogue, flow, post, tool
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import history
@@ -26,6 +30,7 @@ PEEKED = ("message_id", "tier", "state", "attempts", "accepted_at", "channel", "
 LONGEST_BEGINNING = 60
 
 QueueName = Annotated[str, Argument("The name of the queue, such as gateway.")]
+NamedQueue = Annotated[str, Argument("The queue's name, such as `gateway`; `queue.stats` lists them.", 0, 0)]
 QueueMessages = Annotated[Sequence[UUID], Argument("The ids of the messages.", 1, MOST_AT_ONCE)]
 
 
@@ -45,6 +50,10 @@ class QueueStats:
     tiers: tuple[TierStats, ...]
 
 
+class AllQueues(NamedTuple):
+    queues: Sequence[QueueStats]
+
+
 @dataclass(frozen=True, slots=True)
 class KeptMessages:
     """How many stored messages of a tier are in one state."""
@@ -53,6 +62,29 @@ class KeptMessages:
     tier: str
     state: str
     messages: int
+
+
+# A tool's own view: `kind` only if it is an identifier, and text of strangers under `envelope.untrusted`.
+class PeekedMessage(NamedTuple):
+    message_id: UUID
+    queue: str
+    tier: str
+    state: str
+    attempts: int
+    accepted_at: datetime
+    waited: timedelta
+    kind: str | None
+    channel: str
+    envelope: Mapping[str, Any]
+
+
+class PeekedMessages(NamedTuple):
+    messages: Sequence[PeekedMessage]
+
+
+class ReplayedCopies(NamedTuple):
+    message_ids: Sequence[UUID]
+    replayed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +114,51 @@ async def peek(
     return await database.run(history.peek(queues[queue], limit))
 
 
-@QUEUES.operation(READ, dialogue("queue stats"))
-async def queue_stats(database: Database, queues: Queues, /) -> list[QueueStats]:
-    """Return every queue with its tiers, highest first."""
+@QUEUES.operation(READ, tool("queue.peek", "Show waiting messages", READS, also={Role.AGENT}, across_accounts=True))
+async def peek_marked(
+    by: Caller,
+    queues: Queues,
+    /,
+    queue: NamedQueue,
+    max: Annotated[int, Argument("How many messages at most, 1 to 100.", 1, MOST_AT_ONCE)] = 10,
+) -> PeekedMessages:
+    """Shows messages of a queue in the order of their tiers without leasing them."""
+    require_queue(queues, by.program, queue)
+    now = by.clock()
+    return PeekedMessages([_peeked(each, now) for each in await peek(by.database, queues, queue, max)])
+
+
+def _peeked(message: WaitingMessage, now: datetime) -> PeekedMessage:
+    return PeekedMessage(
+        message.message_id,
+        message.queue,
+        message.tier,
+        message.state,
+        message.attempts,
+        message.accepted_at,
+        max(timedelta(0), now - message.accepted_at),
+        message.kind if is_plain(message.kind) else None,
+        message.channel,
+        marked_envelope(message.envelope),
+    )
+
+
+@QUEUES.operation(
+    READ,
+    dialogue("queue stats"),
+    tool("queue.stats", "Count waiting messages", READS, also={Role.AGENT}, across_accounts=True),
+)
+async def queue_stats(database: Database, queues: Queues, /) -> AllQueues:
+    """Counts waiting and leased messages for every queue and tier, with the time of the oldest waiting message."""
     depths = await database.run(history.depths())
     streaks = await database.run(history.streaks())
     found = {(each.queue, each.tier, each.state): each for each in depths}
-    return [
+    known = [
         QueueStats(name, tuple(_tier_stats(queues[name], tier, found, streaks) for tier in queues[name].tiers))
         for name in queues.names
-    ] + [_unknown_stats(name, depths) for name in sorted({each.queue for each in depths} - set(queues.names))]
+    ]
+    unknown = sorted({each.queue for each in depths} - set(queues.names))
+    return AllQueues([*known, *(_unknown_stats(name, depths) for name in unknown)])
 
 
 @QUEUES.operation(READ, dialogue("queue stats"))
@@ -171,6 +238,25 @@ async def replay_messages(
     start = since or LONG_AGO
     copies = await replay(by, queues, queue, since=start, until=until, kinds=kinds, ids=messages, most=limit)
     return ReplayedMessages(queue, copies)
+
+
+@QUEUES.operation(OPERATE, tool("queue.replay", "Replay past messages", ADDS))
+async def replay_since(
+    by: Caller,
+    queues: Queues,
+    /,
+    queue: NamedQueue,
+    since: Annotated[Moment, Argument("Replay what was accepted at or after this time, such as 2026-11-15T08:00:00Z.")],
+    until: Annotated[Moment | None, Argument("And before this time; without it, up to now.")] = None,
+    kinds: Annotated[Sequence[str], Argument("Only events of these kinds; empty means all.", most=100)] = (),
+    ids: Annotated[Sequence[UUID], Argument("Only these messages, by id; empty means all.", most=1000)] = (),
+    max: Annotated[int, Argument("How many messages at most, 1 to 1000, oldest first.", 1, 1000)] = 100,
+) -> ReplayedCopies:
+    """Queues copies of past messages of a queue again, oldest first, under new ids that the answer lists. Select them
+    by time (since, until), kinds or ids. Calling it twice replays twice.
+    """
+    copies = await replay(by, queues, queue, since=since, until=until, kinds=kinds, ids=ids, most=max)
+    return ReplayedCopies(copies, len(copies))
 
 
 def _tier_stats(

@@ -13,7 +13,8 @@ from postroom.store.engine.listeners import signalled
 
 log = structlog.get_logger()
 
-LONGEST_WAIT = timedelta(seconds=60)
+LONGEST_WAIT_S = 60
+LONGEST_WAIT = timedelta(seconds=LONGEST_WAIT_S)
 T = TypeVar("T")
 Take = Callable[[], Awaitable[list[T]]]
 GiveBack = Callable[[list[T]], Awaitable[None]]

@@ -13,7 +13,7 @@ from postroom.core.access import STEER
 from postroom.core.lifecycle import RequestState
 from postroom.core.mail.mailbox_requests import LONGEST_QUERY, MOST_FOUND
 from postroom.core.roles import Role
-from postroom.interfaces.http.mcp.tool import ADDS_ONCE, LONGEST_WAIT_S, Arguments, Call, Text, tool
+from postroom.interfaces.http.mcp.tool import ADDS_ONCE, Arguments, Call, Text, tool
 from postroom.operations.connectors.on_demand import (
     MOST_PER_AGENT_AND_HOUR,
     PATIENCE,
@@ -21,6 +21,7 @@ from postroom.operations.connectors.on_demand import (
     FoundOutcome,
     OnDemand,
 )
+from postroom.store.engine.long_poll import LONGEST_WAIT_S
 
 
 class OnDemandArguments(Arguments):

@@ -7,10 +7,8 @@ from postroom.interfaces.http.mcp import (
     backfill_estimate,
     connector,
     contacts,
-    ingest,
     mail,
     on_demand,
-    queues,
     requests,
 )
 from postroom.interfaces.http.mcp.operation import McpTool
@@ -19,13 +17,11 @@ from postroom.operations.registry import operations
 
 MADE_TOOLS = {each.tool.name: McpTool(each, each.tool) for each in operations() if each.tool}
 ALL_TOOLS: tuple[Tool | McpTool, ...] = (
-    *ingest.TOOLS,
     *connector.TOOLS,
     *contacts.TOOLS,
     *requests.TOOLS,
     *backfill.TOOLS,
     *backfill_estimate.TOOLS,
-    *queues.TOOLS,
     *mail.TOOLS,
     *on_demand.TOOLS,
     *actions.TOOLS,

@@ -23,7 +23,6 @@ from postroom.core.roles import Role
 from postroom.interfaces.http.mcp.tool import (
     ADDS,
     ADDS_ONCE,
-    LONGEST_WAIT_S,
     READS,
     Arguments,
     Call,
@@ -34,6 +33,7 @@ from postroom.interfaces.http.mcp.tool import (
 from postroom.mailboxes.accounts.mailbox_requests import expires_in_s
 from postroom.operations.connectors import connectors
 from postroom.store.engine.codecs import time_text
+from postroom.store.engine.long_poll import LONGEST_WAIT_S
 from postroom.store.intake.connector_requests import LeasedRequest, Reply
 
 
