@@ -15,6 +15,7 @@ from uuid import UUID
 from pydantic import BaseModel, create_model
 from pydantic import Field as FormField
 from pydantic_core import to_jsonable_python
+from typing_extensions import is_typeddict
 
 from postroom.core.views import Field, Mark, is_view, name_of, shown_fields
 from postroom.store.engine.codecs import time_text
@@ -136,17 +137,18 @@ def _key_writer(hint: Any) -> Write:
 
 def _view_writer(view: Any) -> Write:
     bare: Any = get_origin(view) or view
-    shown = [(each, _writer(each.type)) for each in shown_fields(view)]
-    trusted = [(each.shown_as, each.name, write) for each, write in shown if not each.is_untrusted]
-    untrusted = [(each.shown_as, each.name, write) for each, write in shown if each.is_untrusted]
-    absent = [each for each, _ in shown if each.may_be_absent]
+    shown = shown_fields(view)
+    write_trusted = _fields_writer([each for each in shown if not each.is_untrusted])
+    untrusted = [each for each in shown if each.is_untrusted]
+    write_untrusted = _fields_writer(untrusted)
+    absent = [each for each in shown if each.may_be_absent]
 
     def write_view(given: Any) -> dict[str, Any]:
         if not isinstance(given, bare):
             raise TypeError(f"{type(given).__name__} is no {bare.__name__}")
-        found = _written(trusted, given)
+        found = write_trusted(given)
         if untrusted:
-            found[UNTRUSTED] = _written(untrusted, given)
+            found[UNTRUSTED] = write_untrusted(given)
         for each in absent:
             if getattr(given, each.name) is None:
                 del (found[UNTRUSTED] if each.is_untrusted else found)[each.shown_as]
@@ -155,11 +157,17 @@ def _view_writer(view: Any) -> Write:
     return write_view
 
 
-def _written(fields: Sequence[tuple[str, str, Write | None]], given: Any) -> dict[str, Any]:
-    return {
-        shown_as: getattr(given, name) if write is None else write(getattr(given, name))
-        for shown_as, name, write in fields
-    }
+def _fields_writer(fields: Sequence[Field]) -> Write:
+    names = [(each.shown_as, each.name) for each in fields]
+    made = [(each.shown_as, write) for each in fields if (write := _writer(each.type)) is not None]
+
+    def write_fields(given: Any) -> dict[str, Any]:
+        found = {shown_as: getattr(given, name) for shown_as, name in names}
+        for shown_as, write in made:
+            found[shown_as] = write(found[shown_as])
+        return found
+
+    return write_fields
 
 
 def _choice_writer(choices: Sequence[Any]) -> Write | None:
@@ -167,13 +175,21 @@ def _choice_writer(choices: Sequence[Any]) -> Write | None:
     writers = [(_class_of(each), write) for each in choices if (write := _writer(each)) is not None]
     if not writers:
         return None
-    return lambda value: (
-        None if value is None else next((write(value) for class_, write in writers if isinstance(value, class_)), value)
-    )
+
+    @cache
+    def writer_for(class_: type) -> Write:
+        return next((write for each, write in writers if issubclass(class_, each)), _itself)
+
+    def write_choice(value: object) -> Any:
+        return None if value is None else writer_for(type(value))(value)
+
+    return write_choice
 
 
 def _class_of(hint: Any) -> Any:
     origin: Any = get_origin(hint)
     if origin in _LISTS:
         return _LISTS
+    if is_typeddict(hint):
+        return dict
     return origin or (hint if isinstance(hint, type) else object)

@@ -1,19 +1,40 @@
 """Filters, which are the ingestion rules: how much of a message is stored."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, NamedTuple
 
-from postroom.core.access import OPERATE, READ
+from postroom.core.access import CONNECTORS, OPERATE, READ
 from postroom.core.errors import BadInput
-from postroom.core.mail.ingestion import IngestionRule
-from postroom.core.views import Done, Page
+from postroom.core.mail.ingestion import Extent, IngestionRule
+from postroom.core.views import Done, OrAbsent, Page
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import FILTERS
-from postroom.operations.operation import Argument, Limit, Next, command, get
+from postroom.operations.operation import READS, Argument, Limit, Next, command, get, tool
 from postroom.store.engine.database import Database
 from postroom.store.intake import ingestion_rules
-from postroom.store.intake.ingestion_rules import PACK
+from postroom.store.intake.ingestion_rules import PACK, version_of
 from postroom.store.intake.ingestion_rules import IngestionRuleView as IngestionRuleView
+from postroom.system.wall_clock import Clock
+
+
+# A view of its own: connectors get a rule as `parse_rule` reads it, without the fields that it does not have.
+class ExportedFilter(NamedTuple):
+    number: int
+    name: str
+    kind: str
+    tier: Extent
+    value: OrAbsent[str]
+    header: OrAbsent[str]
+
+
+class ExportedFilters(NamedTuple):
+    """`version` changes whenever the rules do."""
+
+    generated_at: datetime
+    version: str
+    rules: Sequence[ExportedFilter]
 
 
 async def list_filters(database: Database) -> list[IngestionRuleView]:
@@ -28,6 +49,20 @@ async def read_filters(database: Database, /, limit: Limit = 50, next: Next = No
     found = [each for each in await list_filters(database) if (each.rule.number, each.rule.name) > place]
     shown = found[:limit]
     return Page(shown, f"{shown[-1].rule.number} {shown[-1].rule.name}" if len(found) > limit else None)
+
+
+@FILTERS.operation(CONNECTORS, tool("filters.export", "Get the ingestion rules", READS))
+async def export_filters(database: Database, clock: Clock, /) -> ExportedFilters:
+    """Lists the rules that say how much of a message is ingested, in the order in which they are tried: the first match
+    decides, and a message without a match is ingested in full. version changes whenever the rules do.
+    """
+    generated_at = clock()
+    rules = [view.rule for view in await list_filters(database) if view.enabled]
+    return ExportedFilters(generated_at, version_of(rules), [_exported(each) for each in rules])
+
+
+def _exported(rule: IngestionRule) -> ExportedFilter:
+    return ExportedFilter(rule.number, rule.name, rule.kind, rule.tier, rule.value or None, rule.header or None)
 
 
 def _place(given: str | None) -> tuple[int, str]:

@@ -98,11 +98,12 @@ async def ingest_many(
 ) -> IngestBatchAnswer:
     """Accept the good envelopes, list the bad ones by index. Foreign sources are audited once for the whole batch."""
     bound_to = bound_identity(who)
-    own = [each for each in envelopes if may_ingest(who, each)]
+    allowed = [may_ingest(who, each) for each in envelopes]
+    own = [each for each, is_allowed in zip(envelopes, allowed, strict=True) if is_allowed]
     taken = iter(await intake.ingest_batch(own, bound_to) if own else [])
     foreign = not_its_channel(who)
-    outcomes = [next(taken) if may_ingest(who, each) else foreign for each in envelopes]
-    if len(own) < len(envelopes):
+    outcomes = [next(taken) if is_allowed else foreign for is_allowed in allowed]
+    if not all(allowed):
         await refusals.note(who, "ingest.batch", foreign)
     if any(isinstance(each, Refused) and not isinstance(each, AccessRefused) for each in outcomes):
         await refusals.note(who, "ingest.batch", not_its_identity(who, IDENTITY))

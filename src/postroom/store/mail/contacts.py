@@ -38,10 +38,9 @@ class SourceCount:
 
 
 class ContactsKept(NamedTuple):
-    """How many contacts were new, changed (another name or source), and unchanged."""
-
     added: int
     updated: int
+    """How many got another name or source."""
     unchanged: int
 
 

@@ -6,7 +6,6 @@ from postroom.interfaces.http.mcp import (
     backfill,
     backfill_estimate,
     connector,
-    contacts,
     mail,
     on_demand,
     requests,
@@ -18,7 +17,6 @@ from postroom.operations.registry import operations
 MADE_TOOLS = {each.tool.name: McpTool(each, each.tool) for each in operations() if each.tool}
 ALL_TOOLS: tuple[Tool | McpTool, ...] = (
     *connector.TOOLS,
-    *contacts.TOOLS,
     *requests.TOOLS,
     *backfill.TOOLS,
     *backfill_estimate.TOOLS,
