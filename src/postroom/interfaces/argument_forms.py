@@ -73,14 +73,14 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
             remedy = did_you_mean(path[-1], form.model_fields, f"leave it out; {tool} takes {takes}")
             raise BadInput(field, f"is not an argument of {tool}", remedy)
         case "missing":
-            raise BadInput(field, "is missing", _described(form, field))
+            raise BadInput(field, "is missing", _description(form, field))
         case "timezone_aware":
             raise BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
         case _:
-            raise BadInput(field, first["msg"], _described(form, field))
+            raise BadInput(field, first["msg"], _description(form, field))
 
 
-def _described(form: type[Arguments], path: str) -> str:
+def _description(form: type[Arguments], path: str) -> str:
     """The description of the argument, also for a field inside it."""
     field = form.model_fields.get(path.partition(".")[0])
     return (field and field.description) or "see its schema"

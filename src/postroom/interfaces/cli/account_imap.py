@@ -40,7 +40,7 @@ class _Passwords:
 def add(session: Session, provider: str, options: AddOptions) -> None:
     """Connect a mailbox, and say what comes next."""
     options.refuse(provider, {"level"})
-    account = _connected(session, options)
+    account = _connect(session, options)
     if account is None:
         typer.echo("Nothing was stored.", err=True)
         return
@@ -48,7 +48,7 @@ def add(session: Session, provider: str, options: AddOptions) -> None:
     show_connected(session, account, "over IMAP", [f"Next: {session.command_line('serve')}, or look again: {look}"])
 
 
-def _connected(session: Session, options: AddOptions) -> "AccountView | None":
+def _connect(session: Session, options: AddOptions) -> "AccountView | None":
     """Connect a mailbox, or renew its password or consent. None if the owner only wanted a preview."""
     from postroom.operations.accounts.connecting_imap import connect_imap, connect_imap_by_consent, imap_account
     from postroom.operations.accounts.imap_servers import check_answer
@@ -56,15 +56,15 @@ def _connected(session: Session, options: AddOptions) -> "AccountView | None":
 
     email = options.email or asked("Mail address")
     before = session.call(imap_account, normalised_address(email))
-    wanted = _wanted(options, email, before)
+    wanted = _choices(options, email, before)
     last = None if before is None else before.servers
-    found = _found(session, wanted, last)
+    found = _find_servers(session, wanted, last)
     _announce(found, before, wanted.app)
     run_briefly(check_answer(wanted, found))
     if wanted.app is None:
         tried, passwords = _signed_in(wanted, found, options.other_smtp_password)
     else:
-        tried, passwords = _consented(session, wanted, found, wanted.app, options.no_browser)
+        tried, passwords = _ask_consent(session, wanted, found, wanted.app, options.no_browser)
     _report(tried)
     if not _agreed_after_preview(session, wanted, tried, passwords, options, is_new=last is None):
         return None
@@ -74,7 +74,7 @@ def _connected(session: Session, options: AddOptions) -> "AccountView | None":
     return session.act(connect_imap, vault, wanted.email, tried.servers, passwords.imap, passwords.smtp)
 
 
-def _found(session: Session, wanted: "WantedServers", last: "MailServers | None") -> "FoundServers":
+def _find_servers(session: Session, wanted: "WantedServers", last: "MailServers | None") -> "FoundServers":
     """The servers that are named, known or found; on a terminal the owner is asked for one that is not."""
     from postroom.operations.accounts.imap_servers import ServerNotFound, WantedServer, choose_servers
 
@@ -93,7 +93,7 @@ def _found(session: Session, wanted: "WantedServers", last: "MailServers | None"
         return run_briefly(choose_servers(wanted._replace(imap=named), last, session.settings))
 
 
-def _wanted(options: AddOptions, email: str, before: "AccountView | None") -> "WantedServers":
+def _choices(options: AddOptions, email: str, before: "AccountView | None") -> "WantedServers":
     """The owner's choices. Where an account is renewed, everything left out stays as it was."""
     from postroom.interfaces.cli.options import choice
     from postroom.operations.accounts.imap_servers import (
@@ -184,7 +184,7 @@ def _signed_in(
     raise AssertionError
 
 
-def _consented(
+def _ask_consent(
     session: Session, wanted: "WantedServers", found: "FoundServers", app: "AppName", no_browser: bool
 ) -> "tuple[TriedServers, _Passwords]":
     """Ask for consent on the provider's page, and sign in with the first access token."""

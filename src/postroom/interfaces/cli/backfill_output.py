@@ -64,7 +64,7 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
 def show_backfill(session: "Session", found: "BackfillDetail") -> None:
     if session.as_json:
         mail = [each._asdict() for each in found.found]
-        show_json({**job_row(found.line.job), "estimated": _compared(found.outcome), "found": mail})
+        show_json({**job_row(found.line.job), "estimated": _comparison(found.outcome), "found": mail})
     else:
         show_one(_lines(found))
 
@@ -95,7 +95,7 @@ def _lines(found: "BackfillDetail") -> dict[str, object]:
         "started": job.started_at,
         "ended": job.completed_at,
     }
-    if (compared := _compared(outcome)) is not None:
+    if (compared := _comparison(outcome)) is not None:
         row["estimated"] = (
             f"{compared['ingested']:,} ingested (now {outcome.rows_processed:,}), {compared['classified']:,} read by a "
             f"model (now {outcome.read_by_model:,}), {dollars(compared['cost_micros'])} "
@@ -148,7 +148,7 @@ def _spread(of: "RangeForm") -> str:
     return f"{of['expected']:,} messages, from {of['low']:,} to {of['high']:,}"
 
 
-def _compared(outcome: "BackfillOutcome") -> dict[str, int] | None:
+def _comparison(outcome: "BackfillOutcome") -> dict[str, int] | None:
     if outcome.estimate is None:
         return None
     names = ("to_read", "ingested", "classified", "cost_micros")

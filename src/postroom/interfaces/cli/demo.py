@@ -35,13 +35,13 @@ def demo(
     """
     from postroom.operations.installation.demo import demo_folder
 
-    ready = _announced(session, demo_folder(session.settings.data_dir))
+    ready = _announcement(session, demo_folder(session.settings.data_dir))
     run_until_stopped(
         session.application.demo(session.settings, port=port, fresh=fresh, ready=ready, invite=session.invite)
     )
 
 
-def _announced(session: Session, folder: "Path") -> "Ready":
+def _announcement(session: Session, folder: "Path") -> "Ready":
     announce = session.announce("Postroom is at")
 
     def ready(address: str) -> None:

@@ -121,7 +121,7 @@ def _row(mail: "MailLine") -> dict[str, object]:
     name = f"{mail.sender_name} <{mail.sender}>" if mail.sender_name else mail.sender
     return {
         "id": mail.short_id,
-        "sent": _sent(mail),
+        "sent": _sent_at(mail),
         "from": clipped(name, 32),
         "subject": clipped(mail.subject, 40),
         "tier": mail.tier,
@@ -147,7 +147,7 @@ def _found_rows(found: "MailPage") -> Iterable[dict[str, object]]:
     for mail in found.lines:
         yield {
             "id": mail.short_id,
-            "sent": _sent(mail),
+            "sent": _sent_at(mail),
             "from": clipped(mail.sender, 32),
             "subject": clipped(mail.subject, 50),
             "labels": clipped(", ".join(mail.labels), 40),
@@ -179,7 +179,7 @@ def _show_story(session: Session, mail: "MailDetail") -> None:
             typer.echo(f"{'':<20}{session.command_line(line.command)}")
 
 
-def _sent(mail: "MailLine") -> str:
+def _sent_at(mail: "MailLine") -> str:
     return "" if mail.sent_at is None else _minute(mail.sent_at)
 
 

@@ -99,14 +99,14 @@ def preview(
     people = None if contacts is None else _contacts(contacts)
     ingestion, filters_source = _filters(session, filters or (SHIPPED if account is None else OWN))
     if account is not None:
-        fetched = _fetched(session, account, limit)
+        fetched = _fetch(session, account, limit)
         users, people = [fetched.email, *users], fetched.contacts | (people or frozenset())
         mail: Mail = partial(iter, fetched.messages)
         known = _Known(users, people, ingestion, filters_source, fetched.hosts)
     else:
         mail = partial(_in_files, path or Path())
         known = _Known(users, people, ingestion, filters_source)
-    shown = _previewed(session, account or str(path), mail, known, _source(rules, starter), drafts)
+    shown = _preview(session, account or str(path), mail, known, _source(rules, starter), drafts)
     _show(session, shown, html, only_summary=summary)
 
 
@@ -114,7 +114,7 @@ def preview_fetched(session: Session, fetched: FetchedMail) -> None:
     """Show the summary for mail that was just read from a mailbox, by the rules in use or the starter rules."""
     ingestion, filters_source = _filters(session, OWN)
     known = _Known([fetched.email], fetched.contacts, ingestion, filters_source, fetched.hosts)
-    shown = _previewed(session, fetched.email, partial(iter, fetched.messages), known, "", None)
+    shown = _preview(session, fetched.email, partial(iter, fetched.messages), known, "", None)
     _show(session, shown, None, only_summary=True)
 
 
@@ -128,7 +128,7 @@ class _Known(NamedTuple):
     hosts: frozenset[str] = field(default_factory=known_receiving_hosts)
 
 
-def _previewed(
+def _preview(
     session: Session, name: str, mail: Mail, known: _Known, source: str, drafts: list[RuleDraft] | None
 ) -> Shown:
     now = datetime.now(UTC)
@@ -140,7 +140,7 @@ def _previewed(
     _progress("", 0)
     rows = previewer.finish()
     check_is_mail(name, rows)
-    for warning in [*user_warnings(history, known.users, recipient), *_broken(chosen)]:
+    for warning in [*user_warnings(history, known.users, recipient), *_warnings_of(chosen)]:
         typer.echo(f"postroom: {cell(warning)}", err=True)
     return Shown(rows, summarise(rows, session.settings.model), chosen.source, known.filters_source, recipient.email)
 
@@ -163,7 +163,7 @@ def _in_files(path: Path) -> Iterator[IncomingMessage]:
     return map(IncomingMessage, mail_in(path))
 
 
-def _fetched(session: Session, account: str, most: int) -> FetchedMail:
+def _fetch(session: Session, account: str, most: int) -> FetchedMail:
     """Return the newest mail of a mailbox, read over the network."""
     open_source = partial(session.application.open_source, session.settings)
     found = session.call(fetch_mail, account, most, open_source, reading)
@@ -189,7 +189,7 @@ def _source(rules: Path | None, starter: Sequence[str] | None) -> str:
     return f"starter rules: {', '.join(starter)}" if starter else ""
 
 
-def _broken(chosen: Chosen) -> list[str]:
+def _warnings_of(chosen: Chosen) -> list[str]:
     return [f"the rule {name!r} is invalid and not applied: {why}" for name, why in chosen.broken]
 
 
@@ -199,13 +199,13 @@ def _filters(session: Session, given: str) -> tuple[IngestionPolicy, str]:
         return DEFAULT_POLICY, "the default ones"
     if given == OWN:
         found = own_filters(session.settings, session.call)
-        called = "the default ones" if set(found) == set(DEFAULT_POLICY.rules) else f"your own, {_counted(found)}"
+        called = "the default ones" if set(found) == set(DEFAULT_POLICY.rules) else f"your own, {_rules_text(found)}"
         return IngestionPolicy(found), called
     found = rules_in(Path(given))
-    return IngestionPolicy(found), f"{cell(given)}, {_counted(found)}"
+    return IngestionPolicy(found), f"{cell(given)}, {_rules_text(found)}"
 
 
-def _counted(rules: list[IngestionRule]) -> str:
+def _rules_text(rules: list[IngestionRule]) -> str:
     return "1 rule" if len(rules) == 1 else f"{len(rules):,} rules"
 
 

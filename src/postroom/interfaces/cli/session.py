@@ -190,7 +190,7 @@ def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     session, *own = inspect.signature(function).parameters.values()
     if session.annotation is not Session:
         return function
-    declared = {each.name: found for each in own if (found := _declared(each)) is not None}
+    declared = {each.name: found for each in own if (found := _read_declared(each)) is not None}
 
     def command(context: typer.Context, data_dir: DataDir = None, as_json: AsJson = False, **given: Any) -> None:
         session = Session(context, data_dir, as_json)
@@ -206,7 +206,7 @@ def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _declared(parameter: inspect.Parameter) -> "OptionGroup | OneOption | None":
+def _read_declared(parameter: inspect.Parameter) -> "OptionGroup | OneOption | None":
     """The parameter as options that are declared like arguments of operations; None for one that Typer reads."""
     hint = parameter.annotation
     type_, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)

@@ -109,7 +109,7 @@ class Broadcast:
                 if update is not None and update.number != sent:
                     sent = update.number
                     yield update.frame
-                elif not await _happened(self._news, self._intervals.pulse):
+                elif not await _wait_for(self._news, self._intervals.pulse):
                     yield PULSE
         finally:
             self._leave()
@@ -199,7 +199,7 @@ def as_message(text: str) -> bytes:
     return "".join(f"data: {line}\n" for line in lines).encode() + b"\n"
 
 
-async def _happened(event: asyncio.Event, within: float) -> bool:
+async def _wait_for(event: asyncio.Event, within: float) -> bool:
     with suppress(TimeoutError):
         async with asyncio.timeout(within):
             await event.wait()

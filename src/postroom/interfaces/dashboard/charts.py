@@ -117,7 +117,7 @@ def stacked_bars(
         for index, value in enumerate(each.values):
             if value > 0:
                 top, bottom = axis.y(below[index] + value), axis.y(below[index])
-                title = f"{_said(moments[index])}: {each.name} {number(value)}"
+                title = f"{_moment_text(moments[index])}: {each.name} {number(value)}"
                 drawn += Markup(
                     '<rect class="f-{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
                 ).format(each.colour, LEFT + index * width + 0.5, top, max(0.5, width - 1), bottom - top, title)
@@ -162,7 +162,7 @@ def waits(title: str, found: Sequence[WaitTimes], closer: str, style: str = "") 
     drawn += axis.lines(WAITS_TOP - 8, end) + _words(WAITS_LEFT, end + 36, WAIT_UNIT)
     y = WAITS_TOP
     for group in groups:
-        drawn += _words(16, y + 13, _shortened(group), kind="k")
+        drawn += _words(16, y + 13, _shorten(group), kind="k")
         for each in (each for each in found if each.group == group):
             width = max(2.0, axis.x(each.p95) - WAITS_LEFT)
             drawn += _words(WAITS_LEFT - 8, y + 13, each.order, "end")
@@ -243,7 +243,7 @@ class _LogAxis:
 
 def _wait_curves(group: str, found: Sequence[WaitTimes], top: float) -> Markup:
     axis, bottom, x = _LogAxis([each.longest for each in found]), top + WAITS_CURVE, float(WAITS_LEFT)
-    drawn = _words(16, top - 20, f"{_shortened(group)}: the part of its mail whose delivery has begun within a time")
+    drawn = _words(16, top - 20, f"{_shorten(group)}: the part of its mail whose delivery has begun within a time")
     drawn += axis.lines(top, bottom) + _words(WAITS_LEFT, bottom + 36, WAIT_UNIT)
     for percent in (0, 25, 50, 75, 100):
         y = bottom - percent / 100 * WAITS_CURVE
@@ -268,7 +268,7 @@ def _box(colour: str, x: float, y: float, width: float, height: float) -> Markup
     return Markup('<rect class="f-{}" x="{:.1f}" y="{:.1f}" {} rx="2"/>').format(colour, x, y, size)
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= 24 else f"{name[:23]}…"
 
 
@@ -315,7 +315,7 @@ def _summary(values: Sequence[float]) -> str:
     return f"from {number(min(values))} to {number(max(values))}, last {number(values[-1])}"
 
 
-def _said(moment: datetime) -> str:
+def _moment_text(moment: datetime) -> str:
     return moment.strftime("%d %b %H:%M UTC")
 
 

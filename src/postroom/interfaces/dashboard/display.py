@@ -36,7 +36,7 @@ def shown(text: str | None, limit: int = 200) -> str:
         marks = marks + 1 if category in ("Mn", "Me") else 0
         if marks > MARKS_PER_LETTER:
             continue
-        part = _spelled(char) if category in _UNSEEN or char in _BLANKS else char
+        part = _spell(char) if category in _UNSEEN or char in _BLANKS else char
         if length + len(part) > limit - 1:
             return "".join(parts).rstrip() + "…"
         parts.append(part)
@@ -44,7 +44,7 @@ def shown(text: str | None, limit: int = 200) -> str:
     return "".join(parts) + ("…" if len(head) < len(text or "") else "")
 
 
-def _spelled(char: str) -> str:
+def _spell(char: str) -> str:
     code = ord(char)
     if char in _JOINERS:
         return char

@@ -123,7 +123,7 @@ def form_route(
             await request.close()  # of uploaded files
 
     async def answered(request: Request) -> Response:
-        form = admit(*await _checked(request, role))
+        form = admit(*await _check_form(request, role))
         if not allowed.is_fresh or form.visitor.is_fresh:
             return await carry_out(form)
         live, kept = session_of(request), form.kept(address)
@@ -162,7 +162,7 @@ def sent_to_prove(back: str) -> Response:
     return say(response, Said("Nothing was done before you confirmed it's you. Send the form again.", "bad"))
 
 
-async def _checked(request: Request, role: PersonRole) -> tuple[FormData, Mapping[str, str], Visitor, str]:
+async def _check_form(request: Request, role: PersonRole) -> tuple[FormData, Mapping[str, str], Visitor, str]:
     """Return the fields, the parts of the path, the visitor and the page to go back to, if the form may be acted on."""
     if not is_from_own_page(request):
         raise HTTPException(FORBIDDEN)

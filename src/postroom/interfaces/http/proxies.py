@@ -26,14 +26,14 @@ class TrustedProxies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        forwarded = self._forwarded(scope) if self._is_trusted(_peer(scope)) else scope
+        forwarded = self._rewrite(scope) if self._is_trusted(_peer(scope)) else scope
         if self._only_tls and forwarded["scheme"] != "https":
             words = "Postroom answers over TLS only: open it through its reverse proxy, with https.\n"
             await PlainTextResponse(words, 403)(scope, receive, send)
             return
         await self._app(forwarded, receive, send)
 
-    def _forwarded(self, scope: Scope) -> Scope:
+    def _rewrite(self, scope: Scope) -> Scope:
         headers = Headers(scope=scope)
         host, scheme = _last(headers.getlist("x-forwarded-host")), _last(headers.getlist("x-forwarded-proto")).lower()
         kept = [(name, value) for name, value in scope["headers"] if name not in FORWARDED]

@@ -25,7 +25,7 @@ class SearchLimiter:
         await self._wait_for_slot()
         running = asyncio.create_task(database.run(search), name="postroom-search")
         self._running.add(running)
-        running.add_done_callback(self._ended)
+        running.add_done_callback(self._release)
         try:
             # The caller may go away; the database continues to the end, and until then the slot is taken.
             return await asyncio.shield(running)
@@ -42,7 +42,7 @@ class SearchLimiter:
         finally:
             self._waiting -= 1
 
-    def _ended(self, running: asyncio.Task[FoundPage]) -> None:
+    def _release(self, running: asyncio.Task[FoundPage]) -> None:
         self._slots.release()
         self._running.discard(running)
         if not running.cancelled():

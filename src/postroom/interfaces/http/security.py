@@ -58,14 +58,14 @@ class HostCheck:
         if scope["type"] != "http" or scope["path"] in self._own_doors or self._is_ours(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
-        await _misdirected(scope)(scope, receive, send)
+        await _refuse_host(scope)(scope, receive, send)
 
     def _is_ours(self, headers: Headers) -> bool:
         hosts = headers.getlist("host")
         return len(hosts) == 1 and hostname(hosts[0]) in self._allowed
 
 
-def _misdirected(scope: Scope) -> Response:
+def _refuse_host(scope: Scope) -> Response:
     host = shown(Headers(scope=scope).get("host") or "", 100)
     problem = f'Postroom does not answer to the host name "{host}"'
     remedy = "open it at the address it printed at start, or add this name to its allowed hosts"

@@ -130,12 +130,12 @@ class SignInGate:
             if running.done():
                 running.result()
                 return
-            await _cancelled(running)
+            await _cancel(running)
             if begun:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            await _cancelled(running)
-            await _cancelled(watching)
+            await _cancel(running)
+            await _cancel(watching)
 
     async def _until_ended(self, scope: Scope) -> None:
         """Return when the session has ended or its person has another role, or when the token counts no more."""
@@ -155,7 +155,7 @@ class SignInGate:
         return await self._sessions.role_of(session_cookie(HTTPConnection(scope)))
 
 
-async def _cancelled(task: "asyncio.Future[None]") -> None:
+async def _cancel(task: "asyncio.Future[None]") -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError, Exception):
         await task

@@ -65,9 +65,9 @@ class TokenCheck:
             raise _bad_token()
         token, now = kept.token, self._clock()
         if token.revoked_at is not None:
-            raise _ended("revoked", token)
+            raise _refusal("revoked", token)
         if token.expires_at is not None and token.expires_at <= now:
-            raise _ended("expired", token)
+            raise _refusal("expired", token)
         self._note_use(token, now)
         channels = None if token.channels is None else frozenset(token.channels)
         return Principal(token.role, token.identity, token.id, token.account_id, channels, token.sender_id)
@@ -139,7 +139,7 @@ def _bad_token() -> TokenRefused:
     return TokenRefused("bad_token", "this token is unknown; create a new one with `postroom token create --role ROLE`")
 
 
-def _ended(reason: Literal["expired", "revoked"], token: Token) -> TokenRefused:
+def _refusal(reason: Literal["expired", "revoked"], token: Token) -> TokenRefused:
     ended_at = token.revoked_at if reason == "revoked" else token.expires_at
     bound = f" --identity {token.identity}" if token.identity is not None else ""
     bound += f" --account {token.account_id}" if token.account_id is not None else ""

@@ -77,7 +77,7 @@ class ApprovalsPage(Page):
         return await self._several(form, "reject")
 
     async def _several(self, form: Form, answer: Literal["approve", "reject"]) -> Done:
-        chosen = [_shown(each) for each in form.texts("chosen")]
+        chosen = [_read_row(each) for each in form.texts("chosen")]
         answered = await answer_approvals(form.by, answer, chosen)
         sentence = f"{answered.counted} {'approved: being done' if answer == 'approve' else 'rejected: not done'}."
         for reason in list(answered.refused.values())[:1]:
@@ -97,7 +97,7 @@ def _read_id(text: str) -> UUID:
     return read_id(text, NotFound("there is no such action; the page of approvals lists those that wait"))
 
 
-def _shown(text: str) -> ShownApproval:
+def _read_row(text: str) -> ShownApproval:
     """Read a ticked row: the id of the action, and the hash that was shown."""
     id, _, action_hash = text.partition(":")
     if not action_hash:

@@ -25,7 +25,7 @@ class ConnectFieldsPage(Page):
     address, title, template = "/connectors/new/{provider}", "Connect a mailbox", "connecting_fields.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        provider, email = _named(visit.parameters["provider"]), visit.text("email")
+        provider, email = _provider_of(visit.parameters["provider"]), visit.text("email")
         known = None if email is None else await account_of(self._database, provider.facts.name, email)
         return {"provider": provider, "email": email or "", "known": known}
 
@@ -35,7 +35,7 @@ class ConnectFieldsPage(Page):
         ]
 
     async def _connect(self, form: Form) -> Done:
-        provider = _named(form.parameters["provider"])
+        provider = _provider_of(form.parameters["provider"])
         email = form.required("email", "write the address of the mailbox")
         given = {each.name: form.exact(each.name) for each in provider.fields}
         name = provider.facts.name
@@ -45,7 +45,7 @@ class ConnectFieldsPage(Page):
         return Done(" ".join((f"{account.email} is connected {provider.facts.way}.", *connected.warnings)), to)
 
 
-def _named(name: str) -> Provider:
+def _provider_of(name: str) -> Provider:
     if name not in PROVIDERS or not (provider := provider_named(name)).fields:
         raise NotFound("there is no such way to connect a mailbox; /connectors has all of them")
     return provider

@@ -57,7 +57,7 @@ class ConnectImapPage(Page):
             raise BadInput("password", "is empty", "give the password, or an app password of the provider")
         known = await imap_account(self._database, email)
         last = None if known is None else known.servers
-        wanted = _wanted(form, email)
+        wanted = _choices(form, email)
         if last is not None:
             wanted = wanted._replace(
                 user_name=wanted.user_name or last.user_name,
@@ -86,7 +86,7 @@ class ConnectImapPage(Page):
         return Done(" ".join((f"{account.email} is connected to {tried.servers.imap_host}.", *words)), to)
 
 
-def _wanted(form: Form, email: str) -> WantedServers:
+def _choices(form: Form, email: str) -> WantedServers:
     return WantedServers(
         email,
         _server(form, "imap"),

@@ -65,7 +65,7 @@ class JobsPage(Page):
             job_board.count_stages(self._database),
             job_causes(self._database),
             job_board.load_workforce(self._database, self._clock),
-            self._selected(filters if is_bulk else None),
+            self._select(filters if is_bulk else None),
         )
         return {
             "stages": stages,
@@ -83,7 +83,7 @@ class JobsPage(Page):
             **WORDS,
         }
 
-    async def _selected(self, filters: JobFilters | None) -> job_board.SelectedJobs | None:
+    async def _select(self, filters: JobFilters | None) -> job_board.SelectedJobs | None:
         return None if filters is None else await job_board.select_page_jobs(self._database, filters)
 
     def changes(self) -> AsyncIterator[None]:
@@ -125,12 +125,12 @@ class JobsPage(Page):
         async def work(report: Report) -> BulkOutcome:
             return await apply_to_chosen(form.by, chosen, run_id=run_id, report=report)
 
-        title = f"{BUSY[chosen.verb]} {_counted(len(chosen.ids))}"
+        title = f"{BUSY[chosen.verb]} {_jobs_text(len(chosen.ids))}"
         task = self._runs.start(FromPage(title, form.back), work, str(run_id))
         task = await self._runs.wait(task.id, self._patience_s)
         if task.state != "done" or (ended := task.result) is None:
             return RedirectResponse(f"/jobs/runs/{task.id}", SEE_OTHER)
-        return Done(f"{ended.done:,} of {_counted(ended.chosen)} {PAST[ended.verb]}.")
+        return Done(f"{ended.done:,} of {_jobs_text(ended.chosen)} {PAST[ended.verb]}.")
 
 
 class BulkPage(Page):
@@ -202,7 +202,7 @@ def latency(figures: JobFigures) -> Mapping[str, object]:
     return {"latency_series": [series], "latency_unit": unit}
 
 
-def _counted(count: int) -> str:
+def _jobs_text(count: int) -> str:
     return f"{count:,} {'job' if count == 1 else 'jobs'}"
 
 

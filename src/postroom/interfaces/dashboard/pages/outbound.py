@@ -70,7 +70,7 @@ class OutboundPage(Page):
             self._parts.outbound.watched(),
             self._parts.outbound.destination_pauses(),
         )
-        lists = asyncio.gather(self._tenant(tenant_name), self._mail(visit), self._suppressed(visit))
+        lists = asyncio.gather(self._tenant(tenant_name), self._mail(visit), self._suppressions(visit))
         (queue, results, evenness, watched, paused), (tenant, mail, suppressed) = await asyncio.gather(figures, lists)
         following = queue.tenants.next
         failures = [each for each in results.classes if each.result in CLASSES_OF_FAILURE]
@@ -114,7 +114,7 @@ class OutboundPage(Page):
             "mail_first": visit.with_filters(before=None) if before else None,
         }
 
-    async def _suppressed(self, visit: Visit) -> dict[str, object]:
+    async def _suppressions(self, visit: Visit) -> dict[str, object]:
         before = visit.text("older")
         page = await list_suppressions(
             self._database, self._parts.clock, visit.text("tenant"), before, SUPPRESSED_SHOWN

@@ -72,7 +72,7 @@ class OverviewPage(Page):
             "windows": [(each, each) for each in WINDOWS],
             "hidden": await self._overview.hidden_today(),
             "spend": spend,
-            "spent": _spent(spend),
+            "spent": _spend_parts(spend),
             **WORDS,
         }
 
@@ -92,7 +92,7 @@ class OverviewPage(Page):
         return Done("Resumed: what waited goes on.")
 
 
-def _spent(spend: ModelStatus | None) -> list[Part]:
+def _spend_parts(spend: ModelStatus | None) -> list[Part]:
     return [] if spend is None else [Part("spent", spend.spent_today_cents, "acc")]
 
 

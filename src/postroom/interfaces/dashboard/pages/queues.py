@@ -85,12 +85,12 @@ class QueuesPage(Page):
         ]
 
     async def _dismiss(self, form: Form) -> Done:
-        queue, ids = _named(form)
+        queue, ids = _read_names(form)
         count = (await dismiss_messages(form.by, self._parts.queues, queue, ids)).dismissed
         return Done(f"{count:,} of {len(ids):,} dismissed unread. They are listed as auto-acked, and can be replayed.")
 
     async def _replay(self, form: Form) -> Done:
-        queue, ids = _named(form)
+        queue, ids = _read_names(form)
         copies = (await replay_messages(form.by, self._parts.queues, queue, ids)).copies
         return Done(f"{len(copies):,} of {len(ids):,} queued once more in {queue}, as copies.")
 
@@ -101,7 +101,7 @@ def depth_series(depths: DepthHistory) -> list[Series]:
     return [Series(words(tier), values, tier_kind(tier)) for tier, values in shown.items()]
 
 
-def _named(form: Form) -> tuple[str, list[UUID]]:
+def _read_names(form: Form) -> tuple[str, list[UUID]]:
     queue = form.required("queue", "name the queue")
     ids = [_id("message", text) for text in form.texts("message")]
     if not ids:

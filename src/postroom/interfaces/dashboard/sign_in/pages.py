@@ -98,7 +98,7 @@ class SignInPages:
     async def _with_passkey(self, request: Request, given: Mapping[str, Any]) -> Response:
         credential = credential_in(given)
         cookie = await self._sign_in.with_passkey(_named_site(request), credential, caller_of(request))
-        return _entered(request, given, cookie)
+        return _enter(request, given, cookie)
 
     async def _page(
         self, request: Request, to: str, *, name: str = "", refused: SignInRefused | None = None
@@ -155,7 +155,7 @@ class SignInPages:
         secret, name, credential = text_in(given, "secret"), text_in(given, "name"), credential_in(given)
         caller = caller_of(request)
         cookie = await self._sign_in.link_with_passkey(secret, name, _named_site(request), credential, caller)
-        return _entered(request, given, cookie)
+        return _enter(request, given, cookie)
 
     # Once more
 
@@ -221,7 +221,7 @@ class SignInPages:
         live = checked_session(request, given, back="/")
         credential, caller = credential_in(given), caller_of(request)
         cookie = await self._sign_in.again_with_passkey(live, _named_site(request), credential, caller)
-        return _entered(request, given, cookie)
+        return _enter(request, given, cookie)
 
     async def _again_page(
         self, request: Request, live: LiveSession, to: str, kept: str = "", refused: SignInRefused | None = None
@@ -297,7 +297,7 @@ def _named_site(request: Request) -> SiteAddress:
     return site
 
 
-def _entered(request: Request, given: Mapping[str, Any], cookie: NewCookie | None) -> Response:
+def _enter(request: Request, given: Mapping[str, Any], cookie: NewCookie | None) -> Response:
     return signed_in(request, JSONResponse({"to": destination(given.get("to"))}), cookie)
 
 

@@ -100,7 +100,7 @@ class NewRulePage(Page):
     async def _save(self, form: Form) -> Done | Response:
         edited = edited_from(form)
         try:
-            return await self._saved(edited, form)
+            return await self._store(edited, form)
         except Conflict as error:
             if error.field != "version" or edited.rule_id is None:
                 return self._editor.kept(edited, str(error))
@@ -117,7 +117,7 @@ class NewRulePage(Page):
         )
         return self._editor.kept(replace(edited, version=newest.version), problem)
 
-    async def _saved(self, edited: EditedRule, form: Form) -> Done | Response:
+    async def _store(self, edited: EditedRule, form: Form) -> Done | Response:
         draft, database = edited.draft(), self._database
         if edited.rule_id is None:
             await add_rules(form.by, [draft], allow_missing=edited.allow_missing)

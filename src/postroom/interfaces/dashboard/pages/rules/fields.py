@@ -138,7 +138,7 @@ def document_of(fields: RuleFields) -> dict[str, Any]:
 
 def as_fields(draft: RuleDraft) -> RuleFields | None:
     """Return the rule as fields; None if it does not fit into the form."""
-    joining, conditions = _joined(draft.conditions)
+    joining, conditions = _read_joining(draft.conditions)
     rows = [_condition_row(each) for each in conditions]
     steps = [_action_row(each) for each in steps_of(draft.action_type, draft.parameters)] or [ActionRow("none")]
     found_rows, found_steps = [each for each in rows if each], [each for each in steps if each]
@@ -197,7 +197,7 @@ def _condition_row(condition: object) -> ConditionRow | None:
     return None if text is None or text != text.strip() else ConditionRow(kind, False, text)
 
 
-def _joined(conditions: Mapping[str, Any]) -> tuple[Joining, Sequence[object]]:
+def _read_joining(conditions: Mapping[str, Any]) -> tuple[Joining, Sequence[object]]:
     joinings: tuple[Joining, ...] = ("and", "or")
     for joining in joinings:
         if list(conditions) == [joining]:

@@ -54,17 +54,17 @@ class ImportPage(Page):
         return RedirectResponse(f"/rules/import?file={self._files.keep(found)}", SEE_OTHER)
 
     async def _keep(self, form: Form) -> Done:
-        found = await keep_import(form.by, self._given(form))
+        found = await keep_import(form.by, self._find_import(form))
         kept = f"/rules/import?file={self._files.keep(found)}"
         many = counted(len(found.added), "rule")
         return Done(f"{many} came over. What came over is off until you turn it on.", to=kept)
 
     async def _enable(self, form: Form) -> Done:
-        names = self._given(form).harmless
+        names = self._find_import(form).harmless
         count = await enable_import(form.by, names)
         return Done(f"{counted(count, 'rule')} {'is' if count == 1 else 'are'} on.", to="/rules")
 
-    def _given(self, form: Form) -> ReadImport:
+    def _find_import(self, form: Form) -> ReadImport:
         found = self._files.find(form.text("file"))
         if found is None:
             raise NotFound("this file is not kept any more; give it again")
