@@ -6,10 +6,9 @@ from pathlib import Path
 from postroom.core.backfill.job import NewBackfill
 from postroom.core.mail.ingestion import IngestionRule
 from postroom.mailboxes.following.request_handlers import RequestHandlers
-from postroom.operations.caller import Caller
-from postroom.operations.connectors.filters import add_filter
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
+from postroom.store.intake.ingestion_rules import add_ingestion_rule
 from postroom.store.people.audit import Signature
 from postroom.system.wall_clock import wall_clock
 from support.product import ENDPOINT, OWNER, Product, raw_mail, running_product
@@ -37,7 +36,7 @@ def wanted() -> NewBackfill:
 async def test_a_filter_added_just_before_counts_for_the_estimate(sqlite: Database, tmp_path: Path) -> None:
     async with running_product(sqlite, tmp_path) as product:
         deliver(product)
-        await add_filter(Caller(sqlite, signed()), NO_SHOP)
+        await sqlite.run(add_ingestion_rule(NO_SHOP, signed(), wall_clock()))
         new = wanted()
         asked = {"categories": ["finance"], "date_from": str(new.date_from), "date_to": str(new.date_to)}
         connector = product.parts.connector
@@ -48,7 +47,7 @@ async def test_a_filter_added_just_before_counts_for_the_estimate(sqlite: Databa
 async def test_a_filter_added_just_before_counts_for_the_job(sqlite: Database, tmp_path: Path) -> None:
     async with running_product(sqlite, tmp_path) as product:
         deliver(product)
-        await add_filter(Caller(sqlite, signed()), NO_SHOP)
+        await sqlite.run(add_ingestion_rule(NO_SHOP, signed(), wall_clock()))
         created = await product.services.parts.backfills.create(wanted(), signed())
         assert await product.parts.backfills.work() == "completed"
         job = await product.services.parts.backfills.load(created.job.id)

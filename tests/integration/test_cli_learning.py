@@ -120,7 +120,7 @@ def test_what_a_rule_decided_in_shadow_is_shown_beside_what_the_user_did(shell: 
     samples = [(each["subject"], each["agreed"], each["you"]) for each in report["samples"]]
     assert samples == [("other", False, "moved it to the trash"), ("same", True, "archived it")]
     assert shell("shadow", "report", "--rule", "dark") == 0
-    assert "not proven yet: only 2 of its 3 decisions" in shell.out
+    assert "not proven yet: only 2 of its 3 decisions" in shell.err
 
 
 def test_how_the_user_answered_a_decision_is_explained(shell: Shell, inhabited: Inhabited) -> None:
@@ -153,7 +153,7 @@ def test_a_rule_leaves_the_shadow_with_a_warning_when_little_speaks_for_it(shell
     assert shell("shadow", "end", "--rule", "dark") == 0
     assert shell.out == "the rule 'dark' is not in shadow\n"
     assert shell("shadow", "begin", "--rule", "dark", "--json") == 0
-    assert shell.json() == [{"kind": "rule", "name": "dark", "result": "decides in shadow now"}]
+    assert shell.json() == [{"kind": "rule", "name": "dark", "result": "decides in shadow now", "doubts": []}]
 
 
 async def of_a_category(mail_setup: MailSetup) -> None:

@@ -12,12 +12,13 @@ from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.mail.ingestion import parse_rule
 from postroom.core.mail.tiers import Known, assign_tier
 from postroom.operations.caller import Caller
-from postroom.operations.connectors.filters import add_filter, remove_filter
+from postroom.operations.connectors.filters import remove_filter
 from postroom.operations.connectors.tier_rules import load_tier_rules
 from postroom.operations.people.audit import signature
 from postroom.settings.reading import load_settings
 from postroom.store.engine.database import Database
 from postroom.store.intake.connectors import record_heartbeat
+from postroom.store.intake.ingestion_rules import add_ingestion_rule
 from postroom.store.mail.contacts import note_correspondents
 from postroom.system.wall_clock import wall_clock
 from postroom.words.tiers import TIER_RULES
@@ -101,7 +102,7 @@ async def test_ingestion_rules_are_shown_in_order_and_paged(client: httpx2.Async
     await remove_filter(Caller(database, signature("test", "admin")), "list-unsubscribe")
     hostile = "<script>alert(1)</script>"
     own = {"number": 5, "name": hostile, "kind": "header_contains", "header": "x-odd", "value": hostile, "tier": "skip"}
-    await add_filter(Caller(database, signature("test", "admin")), parse_rule(own))
+    await database.run(add_ingestion_rule(parse_rule(own), signature("test", "admin"), wall_clock()))
     raw = (await client.get("/filters")).text
     assert "<script>alert" not in raw
     page = unescape(raw)
@@ -115,7 +116,7 @@ async def test_ingestion_rules_are_shown_in_order_and_paged(client: httpx2.Async
             "value": f"d{number:03}.example",
             "tier": "skip",
         }
-        await add_filter(Caller(database, signature("test", "admin")), parse_rule(rule))
+        await database.run(add_ingestion_rule(parse_rule(rule), signature("test", "admin"), wall_clock()))
     first = await text(client)
     assert "d198.example" in first
     assert "precedence-junk" not in first

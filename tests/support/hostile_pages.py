@@ -24,7 +24,6 @@ from postroom.core.rules.draft import RuleDraft, read_draft
 from postroom.core.rules.learning import RuleSuggestion
 from postroom.intake.intake import LARGEST_BATCH
 from postroom.operations.caller import Caller
-from postroom.operations.connectors.filters import add_filter
 from postroom.operations.people.audit import Signature, signature
 from postroom.operations.people.people import add_person
 from postroom.operations.people.tokens import make_token
@@ -34,6 +33,7 @@ from postroom.store.actions.pauses import pause
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import acceptance, inbox
+from postroom.store.intake.ingestion_rules import add_ingestion_rule
 from postroom.store.mail import labels, mail
 from postroom.store.outbound import destinations, suppressions
 from postroom.store.outbound.outbound import MailSender, NewMail, lease_mail
@@ -168,7 +168,7 @@ class HostileHouse:
             rule = {"number": 100 + number, "kind": "header_contains", "header": "X-Tag", "tier": "skip"}
             with contextlib.suppress(PostroomError):
                 read = parse_rule(rule | {"name": self.text(number, 0, 120), "value": self.text(number, 1, 400)})
-                await self.try_to(add_filter(Caller(self.database, self.signed(number), self.clock), read))
+                await self.try_to(self.database.run(add_ingestion_rule(read, self.signed(number), now)))
 
     def _draft(self, number: int) -> RuleDraft:
         """A rule as a person writes it; what may not be a label, a name or a condition is left out."""

@@ -52,10 +52,12 @@ MODULES = (
     "people.session",
     "people.tokens",
     "rules.guidance",
+    "rules.model",
     "rules.proposals",
     "rules.rules",
     "rules.rule_views",
     "rules.rule_changes",
+    "rules.shadow",
 )
 """The modules that declare operations. Commands import the one that they need, other interfaces all."""
 

@@ -1,20 +1,23 @@
 """The language model: its budget, its cost today, and every call."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, tzinfo
+from typing import Annotated
 from uuid import UUID
 
+from postroom.core.access import READ
 from postroom.core.budget_shares import ShareKind, organisation_of
-from postroom.core.days import next_day
+from postroom.core.days import next_day, zone_named
 from postroom.core.errors import ModelRefused
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.views import Internal
+from postroom.operations.nouns import RULES
+from postroom.operations.operation import Argument, Limit, command
+from postroom.settings.reading import Settings
 from postroom.settings.sections import ModelSettings
 from postroom.store.actions.model_calls import (
-    CallView as CallView,
-)
-from postroom.store.actions.model_calls import (
+    CallView,
     EndedShare,
     calls_of,
     day_of,
@@ -25,6 +28,19 @@ from postroom.store.actions.model_calls import (
 from postroom.store.engine.database import Database
 from postroom.system.wall_clock import Clock, wall_clock
 from postroom.triage.decide.model_prices import prices_of
+
+CALL_COLUMNS = (
+    "started_at",
+    "message_id",
+    "model",
+    "state",
+    "input_tokens",
+    "output_tokens",
+    "cost_cents",
+    "latency_ms",
+    "error",
+)
+NO_MODEL = "no model: only rules decide; mail that matches none stays where it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +73,44 @@ class ModelStatus:
     ended: Internal[Sequence[EndedLine]] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ModelInUse:
+    """The model that the settings name, and its status; None if they name none."""
+
+    settings: ModelSettings
+    status: ModelStatus | None
+
+    @property
+    def row(self) -> Mapping[str, object]:
+        if self.status is None:
+            return {"configured": False, "says": NO_MODEL}
+        prices = _prices(self.settings)
+        return {
+            "configured": True,
+            "provider": self.settings.provider,
+            "model": self.settings.name,
+            "base_url": self.settings.base_url,
+            "mode": self.settings.mode,
+            **({"problem": prices} if isinstance(prices, str) else asdict(prices)),
+            "spent_today_cents": self.status.spent_today_cents,
+            "calls_today": self.status.calls_today,
+            "left_today_cents": self.status.left_today_cents,
+            "max_cents_per_day": self.settings.max_cents_per_day,
+            "max_cents_per_message": self.settings.max_cents_per_message,
+            "next_budget_at": self.status.next_budget_at,
+            "shares_ended": [asdict(each) for each in self.status.ended],
+        }
+
+
+@RULES.operation(READ, command("model status"))
+async def read_model(database: Database, settings: Settings, clock: Clock, /) -> ModelInUse:
+    """Show which model decides, what it sees of a message, its budget, and what it has cost today."""
+    if settings.model.provider == "none":
+        return ModelInUse(settings.model, None)
+    zone = zone_named(settings.time_zone)
+    return ModelInUse(settings.model, await model_status(database, settings.model, clock, zone=zone))
+
+
 async def model_status(
     database: Database, settings: ModelSettings, clock: Clock = wall_clock, *, zone: tzinfo = UTC
 ) -> ModelStatus:
@@ -83,7 +137,7 @@ def _line(ended: EndedShare) -> EndedLine:
     return EndedLine(ended.kind, who, ended.spent_micros / cents, ended.cap_micros / cents, ended.messages)
 
 
-def model_prices(settings: ModelSettings) -> ModelPrices | str:
+def _prices(settings: ModelSettings) -> ModelPrices | str:
     """Return the prices of the model, or why they are unknown: then it is not asked."""
     try:
         prices = prices_of(settings)
@@ -92,6 +146,21 @@ def model_prices(settings: ModelSettings) -> ModelPrices | str:
     return ModelPrices(prices.input_micros / MICROS_PER_CENT, prices.output_micros / MICROS_PER_CENT)
 
 
-async def list_calls(database: Database, message_id: UUID | None, limit: int) -> Sequence[CallView]:
-    """List the calls about one message, oldest first, or the latest calls, newest first."""
-    return await database.run(last_calls(limit) if message_id is None else calls_of(message_id))
+def _call(view: CallView) -> Mapping[str, object]:
+    """A call; while it has not ended, its cost is what was reserved."""
+    row = asdict(view)
+    reserved, cost = row.pop("reserved_micros"), row.pop("cost_micros")
+    return {**row, "cost_cents": (reserved if cost is None else cost) / MICROS_PER_CENT}
+
+
+@RULES.operation(READ, command("model calls", *CALL_COLUMNS, row=_call))
+async def list_calls(
+    database: Database,
+    /,
+    message: Annotated[
+        UUID | None, Argument("Only calls about this message, oldest first.", typed_as="--message ID")
+    ] = None,
+    limit: Limit = 50,
+) -> list[CallView]:
+    """List the calls to the model, newest first: tokens, cost in US cents, duration and errors."""
+    return await database.run(last_calls(limit) if message is None else calls_of(message))

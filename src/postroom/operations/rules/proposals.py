@@ -3,31 +3,38 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from postroom.core.access import OPERATE, READ
 from postroom.core.lifecycle import ProposalState
+from postroom.core.rules.documents import write_documents
 from postroom.core.rules.in_words import conditions_in_words
+from postroom.core.rules.rule import RuleMode
 from postroom.core.views import Done, Untrusted
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import Argument, command, flow, get, post
+from postroom.operations.operation import Argument, Limit, command, flow, get, post
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import proposals as store
-from postroom.store.rules.proposals import ProposalView as ProposalView
+from postroom.store.rules.proposals import ProposalView
 from postroom.words.actions import rule_does
 
 MOST_SHOWN = 20
-ProposalId = Annotated[UUID, Argument("The id of the proposal.")]
+COLUMNS = ("id", "account", "name", "then", "why", "count", "state", "created_at")
+WHY = {"repeated": "you do it by hand", "taken_back": "you took it back"}
+ProposalId = Annotated[UUID, Argument("The id of the proposal, as the list shows it.", typed_as="ID")]
 
 
-class AcceptedProposal(NamedTuple):
-    """The proposal, and the name of the rule created from it."""
+@dataclass(frozen=True, slots=True)
+class AcceptedProposal:
+    """The proposal, and the rule created from it."""
 
-    proposal: ProposalView
-    rule: str
+    id: UUID
+    rule: Untrusted[str]
+    rule_id: UUID
+    mode: RuleMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +73,65 @@ def _because(evidence: Mapping[str, Any]) -> str:
     return f"you took it back {times}" if evidence.get("kind") == "taken_back" else f"you did it by hand {times}"
 
 
-async def list_proposals(database: Database, state: ProposalState | None, limit: int) -> list[ProposalView]:
-    """List the proposals in one state, or all of them, newest first."""
-    return await database.run(store.list_proposals(state, limit))
+def _row(view: ProposalView) -> Mapping[str, object]:
+    return {
+        "id": view.id,
+        "account": view.account,
+        "name": view.rule["name"],
+        "then": view.rule["then"],
+        "why": WHY.get(str(view.evidence.get("kind")), "-"),
+        "count": view.evidence.get("count"),
+        "state": view.state,
+        "created_at": view.created_at,
+        "rule": view.rule,
+        "messages": view.evidence.get("messages"),
+        "evidence": view.evidence,
+        "rule_id": view.rule_id,
+    }
 
 
-async def load_proposal(database: Database, id: UUID) -> ProposalView:
-    return await database.run(store.load_proposal(id))
+def _text(view: ProposalView) -> str:
+    """The rule as it would stand in a file."""
+    return write_documents([view.draft], "yaml")
 
 
-async def accept(by: Caller, id: UUID, *, active: bool) -> AcceptedProposal:
-    """Create the rule, in shadow unless `active`."""
-    return AcceptedProposal(*await by.run(store.accept_proposal(id, new_id(), not active, by.signature, by.clock())))
+@RULES.operation(READ, command("proposals list", *COLUMNS, row=_row))
+async def list_proposals(
+    database: Database,
+    /,
+    state: Annotated[Literal[ProposalState, "all"], Argument("Which proposals.")] = "open",
+    limit: Limit = 100,
+) -> list[ProposalView]:
+    """List proposed rules, newest first, and how often you did by hand what each would do."""
+    return await database.run(store.list_proposals(None if state == "all" else state, limit))
 
 
-@RULES.operation(OPERATE, post("/rules/proposals/{proposal}/accept"), flow("/rules/proposals/{proposal}/accept"))
+@RULES.operation(READ, command("proposals show {proposal}", *COLUMNS, "messages", "rule_id", cells=_row, below=_text))
+async def load_proposal(database: Database, /, proposal: ProposalId) -> ProposalView:
+    """Show one proposal: the rule as it would stand in a file, and the evidence for it."""
+    return await database.run(store.load_proposal(proposal))
+
+
+def _outcome(accepted: AcceptedProposal) -> str:
+    return f"{accepted.rule}  {'acts now' if accepted.mode == 'active' else 'decides in shadow now'}"
+
+
+@RULES.operation(
+    OPERATE,
+    post("/rules/proposals/{proposal}/accept"),
+    command("proposals accept {proposal}", line=_outcome),
+    flow("/rules/proposals/{proposal}/accept"),
+)
 async def accept_proposal(
     by: Caller,
     /,
     proposal: ProposalId,
-    active: Annotated[bool, Argument("Let it act at once; otherwise it begins in shadow.")] = False,
-) -> Done:
-    """Make a rule of a proposal, in shadow unless `active`."""
-    await accept(by, proposal, active=active)
-    return Done("The proposal is a rule now." if active else "The proposal is a rule now, in shadow.")
+    active: Annotated[bool, Argument("Let it act at once instead of in shadow first.")] = False,
+) -> AcceptedProposal:
+    """Make a rule of a proposal. It runs in shadow until you end that, unless `active`."""
+    rule_id = new_id()
+    _, name = await by.run(store.accept_proposal(proposal, rule_id, not active, by.signature, by.clock()))
+    return AcceptedProposal(proposal, name, rule_id, "active" if active else "shadow")
 
 
 @RULES.operation(

@@ -119,7 +119,7 @@ class RulesPage(Page):
 
     async def _accept(self, form: Form) -> Done:
         active = form.text("as") == "active"
-        accepted = await proposals.accept(form.by, _proposal(form), active=active)
+        accepted = await proposals.accept_proposal(form.by, _proposal(form), active=active)
         so_far = "" if active else ", in shadow: it decides, and nothing is done"
         return Done(f"“{accepted.rule}” is a rule now{so_far}.")
 
