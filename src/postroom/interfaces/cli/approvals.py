@@ -1,7 +1,6 @@
 """`postroom approvals`: actions that wait for your approval, and your answers."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -9,10 +8,10 @@ import typer
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.short_ids import short_id
-from postroom.interfaces.cli.options import Limit, Reason, Yes
-from postroom.interfaces.cli.output import cell, show_json, show_one
+from postroom.interfaces.cli.options import Reason, Yes
+from postroom.interfaces.cli.output import cell, show_one
 from postroom.interfaces.cli.session import Session, command_group
-from postroom.operations.actions import approvals
+from postroom.interfaces.cli.table import add_commands
 from postroom.operations.actions.approvals import (
     MOST_AT_ONCE,
     Answered,
@@ -20,17 +19,26 @@ from postroom.operations.actions.approvals import (
     ApprovalGroup,
     ApprovalLine,
     ShownApproval,
+    answer_approvals,
+    approval_row,
+    approve_action,
+    group_lines,
+    list_by,
+    reject_action,
+    show_approval,
+    whole_row,
 )
+from postroom.operations.mail.mail_ids import TYPED_ACTION
+from postroom.operations.operation import Argument, Limit
 
 app = command_group(
     "List actions that wait for your approval; approve or reject them. Each is shown with a short id, the last eight "
     "digits of its whole id. Commands take any beginning of it that is unique."
 )
+add_commands(app, "approvals", "actions.approvals")
 
 COLUMNS = ("id", "what", "to_whom", "sender", "subject", "decided_by", "why", "expires_at")
 MOST_IDS = 5
-
-Id = Annotated[str, typer.Argument(metavar="ID", help="The action: its short id, or the whole one.")]
 
 
 @app.command("list")
@@ -39,50 +47,38 @@ def list_(
     limit: Limit = 50,
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by", metavar="NAME", help="Only what this agent asked for: its token's name or id, or `model`."
-        ),
+        Argument("Only what this agent asked for: its token's name or id, or `model`.", typed_as="--by NAME"),
     ] = None,
-    each: Annotated[bool, typer.Option("--each", help="One line for each action.")] = False,
+    each: Annotated[bool, Argument("One line for each action.")] = False,
 ) -> None:
     """List the actions that wait for your approval, those that expire first at the top. Actions that do the same with
     mail of one sender, for the same cause, are one line."""
-    found = session.call(approvals.list_by, by, limit)
+    found = session.ask(list_by, by=by, most=limit)
     if session.as_json:
-        session.show_list([_row(line.approval) for line in found], COLUMNS)
+        session.show_list([approval_row(line.approval) for line in found], COLUMNS)
         return
-    groups = [[line] for line in found] if each else [group.members for group in approvals.group_lines(found)]
+    groups = [[line] for line in found] if each else [group.members for group in group_lines(found)]
     session.show_list([_group_row(members) for members in groups], COLUMNS)
 
 
 @app.command()
-def show(session: Session, id: Id) -> None:
-    """Show one action in full: exactly what would be done, who would receive it, and why."""
-    shown = session.call(approvals.find, id)
-    show_json(_row(shown)) if session.as_json else show_one(_whole(shown))
-
-
-@app.command()
-def approve(session: Session, id: Id, yes: Yes = False) -> None:
+def approve(session: Session, id: Annotated[str, TYPED_ACTION], yes: Yes = False) -> None:
     """Approve an action: it is shown, and done when you confirm. If it has changed since, it is not done."""
-    shown = session.call(approvals.find, id)
+    shown = session.ask(show_approval, action=id)
     if not yes and shown.is_waiting:
-        show_one(_whole(shown))
+        show_one(whole_row(shown))
         typer.confirm("Do this?", abort=True)
-    _show_answer(shown, session.act(approvals.approve_action, shown.id, shown.action_hash), session)
+    _show_answer(shown, session.act(approve_action, shown.id, shown.action_hash), session)
 
 
 @app.command()
 def reject(
     session: Session,
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="The actions: their short ids, or whole ones.")
-    ] = None,
+    ids: Annotated[Sequence[str], Argument("The actions: their short ids, or whole ones.", typed_as="[ID]...")] = (),
     by: Annotated[
-        str | None,
-        typer.Option("--by", metavar="NAME", help="All that this agent asked for, by its token's name or id."),
+        str | None, Argument("All that this agent asked for, by its token's name or id.", typed_as="--by NAME")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All that wait.")] = False,
+    every: Annotated[bool, Argument("All that wait.", typed_as="--all")] = False,
     reason: Reason = None,
     yes: Yes = False,
 ) -> None:
@@ -90,14 +86,15 @@ def reject(
     and --all they are counted first, and you are asked."""
     if sum((bool(ids), by is not None, every)) != 1:
         raise BadInput("ID", "is missing, or given beside --by or --all", "give ids, --by NAME, or --all")
+    signing = session.because(reason)
     if ids:
-        for shown in [session.call(approvals.find, id) for id in ids]:
-            _show_answer(shown, session.because(reason).act(approvals.reject_action, shown.id), session)
+        for shown in [session.ask(show_approval, action=id) for id in ids]:
+            _show_answer(shown, signing.act(reject_action, shown.id), session)
         return
-    found = session.call(approvals.list_by, by)
+    found = session.ask(list_by, by=by)
     if found and not yes:
-        _ask_to_reject(approvals.group_lines(found))
-    total = _reject_several(session, found, reason)
+        _ask_to_reject(group_lines(found))
+    total = _reject_several(signing, found)
     session.show_line({"rejected": total}, f"Rejected {counted(total, 'action')}." if total else "Nothing waits.")
 
 
@@ -109,32 +106,20 @@ def _ask_to_reject(groups: Sequence[ApprovalGroup]) -> None:
     typer.confirm(f"Reject {counted(number, 'action')}?", abort=True, err=True)
 
 
-def _reject_several(session: Session, lines: Sequence[ApprovalLine], reason: str | None) -> int:
+def _reject_several(session: Session, lines: Sequence[ApprovalLine]) -> int:
     shown = [ShownApproval(each.approval.id, each.approval.action_hash) for each in lines]
     parts = [shown[start : start + MOST_AT_ONCE] for start in range(0, len(shown), MOST_AT_ONCE)]
-    signing = session.because(reason)
-    return sum(signing.act(approvals.answer_approvals, "reject", part).counted for part in parts)
+    return sum(session.act(answer_approvals, "reject", part).counted for part in parts)
 
 
 def _show_answer(shown: Approval, answered: Answered, session: Session) -> None:
     session.show_line({"id": shown.id, "state": answered.state}, f"{short_id(shown.id)}  {answered.said}")
 
 
-def _row(approval: Approval) -> dict[str, Any]:
-    return {**asdict(approval), **asdict(approvals.notice_of(approval)), "short_id": short_id(approval.id)}
-
-
 def _group_row(members: Sequence[ApprovalLine]) -> dict[str, Any]:
     """One line for actions that are alike, with their short ids."""
-    first = _row(members[0].approval)
+    first = approval_row(members[0].approval)
     ids = ", ".join(short_id(each.approval.id) for each in members[:MOST_IDS])
     more = len(members) - MOST_IDS
     about = first["subject"] if len(members) == 1 else counted(len(members), "message")
     return {**first, "id": f"{ids} and {more} more" if more > 0 else ids, "subject": about}
-
-
-def _whole(approval: Approval) -> dict[str, Any]:
-    """Return everything about an approval, uncut, so that it can be answered."""
-    row = _row(approval)
-    names = ("id", "account", "what", "to_whom", "sender", "subject", "parameters", "decided_by", "why", "state")
-    return {name: row[name] for name in (*names, "expires_at", "answer", "action_hash")}

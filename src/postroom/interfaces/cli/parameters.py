@@ -64,7 +64,7 @@ class OneOption:
 
     def read(self, given: dict[str, Any], now: datetime) -> Any:
         typed = given.pop(self._argument.name)
-        return None if typed is None else read_typed(self._argument, typed, now)
+        return self._argument.default if typed is None else read_typed(self._argument, typed, now)
 
 
 def read_typed(argument: "OperationArgument", typed: Any, now: datetime) -> Any:

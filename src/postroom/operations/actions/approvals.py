@@ -1,9 +1,9 @@
 """Actions that wait for approval, and the answers to them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
 from postroom.core.access import ANSWER, ANSWER_AGAIN, READ
@@ -13,11 +13,12 @@ from postroom.core.errors import BadInput, IllegalMove, NotFound, Refused
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import ActionState
 from postroom.core.rules.draft import LONGEST_NAME, RuleDraft
+from postroom.core.short_ids import short_id
 from postroom.core.views import Page, Untrusted
 from postroom.operations.caller import Caller
-from postroom.operations.mail.mail_ids import ActionId, find_action
+from postroom.operations.mail.mail_ids import ActionId
 from postroom.operations.nouns import APPROVALS
-from postroom.operations.operation import Argument, Limit, Next, flow, get, post
+from postroom.operations.operation import Argument, Limit, Next, command, dialogue, flow, get, post
 from postroom.operations.people.tokens import actors_named
 from postroom.operations.rules.rules import add_rules
 from postroom.store.actions import approvals as store
@@ -25,7 +26,7 @@ from postroom.store.actions.approvals import AnsweredApproval
 from postroom.store.actions.approvals import Approval as Approval
 from postroom.store.engine.cursors import Cursor, read_cursor
 from postroom.store.engine.database import Database
-from postroom.system.wall_clock import Clock, wall_clock
+from postroom.system.wall_clock import Clock
 from postroom.triage.act.approval_notice import ApprovalNotice, whole_content
 from postroom.triage.act.approval_notice import notice_of as notice_of
 from postroom.triage.act.approvals import Approvals, in_words
@@ -140,9 +141,8 @@ def group_lines(lines: Iterable[ApprovalLine]) -> list[ApprovalGroup]:
     return [ApprovalGroup(*key, members) for key, members in groups.items()]
 
 
-async def list_by(
-    database: Database, by: str | None, most: int | None = None, clock: Clock = wall_clock
-) -> list[ApprovalLine]:
+@APPROVALS.operation(READ, dialogue("approvals list"))
+async def list_by(database: Database, clock: Clock, /, by: str | None, most: int | None = None) -> list[ApprovalLine]:
     """List what waits because an agent asked for it, or the model: named as in `actors_named`; without a name, all."""
     actors = None if by is None else set(await actors_named(database, by))
     found = await database.run(store.list_waiting(MOST_WAITING))
@@ -150,16 +150,27 @@ async def list_by(
     return [_line(each, clock()) for each in asked[:most]]
 
 
-async def show(database: Database, id: UUID) -> Approval:
-    return await database.run(store.show_approval(id))
+def approval_row(approval: Approval) -> dict[str, Any]:
+    """An approval with its notice, as commands show it."""
+    return {**asdict(approval), **asdict(notice_of(approval)), "short_id": short_id(approval.id)}
 
 
-async def find(database: Database, name: str) -> Approval:
-    """Find the action with this id, of which some digits are enough. Raise BadInput if several may be meant."""
-    return await show(database, await find_action(database, name, "ID"))
+def whole_row(approval: Approval) -> dict[str, Any]:
+    """Everything about an approval, uncut, so that it can be answered."""
+    row = approval_row(approval)
+    names = ("id", "account", "what", "to_whom", "sender", "subject", "parameters", "decided_by", "why", "state")
+    return {name: row[name] for name in (*names, "expires_at", "answer", "action_hash")}
 
 
-@APPROVALS.operation(ANSWER, post("/approvals/{action}/approve"), flow("/approvals/{action}/approve"))
+@APPROVALS.operation(READ, command("approvals show {action}", row=approval_row, cells=whole_row))
+async def show_approval(database: Database, /, action: ActionId) -> Approval:
+    """Show one action in full: exactly what would be done, who would receive it, and why."""
+    return await database.run(store.show_approval(action))
+
+
+@APPROVALS.operation(
+    ANSWER, post("/approvals/{action}/approve"), flow("/approvals/{action}/approve"), dialogue("approvals approve")
+)
 async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> Answered:
     """Approve the action as it was shown. A second answer is refused."""
     return _require_in_time(
@@ -167,14 +178,24 @@ async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> A
     )
 
 
-@APPROVALS.operation(ANSWER, post("/approvals/{action}/reject"), flow("/approvals/{action}/reject"), signs=True)
+@APPROVALS.operation(
+    ANSWER,
+    post("/approvals/{action}/reject"),
+    flow("/approvals/{action}/reject"),
+    dialogue("approvals reject"),
+    signs=True,
+)
 async def reject_action(by: Caller, /, action: ActionId) -> Answered:
     """End the action without doing it. A second answer is refused."""
     return _require_in_time(action, await by.run(store.reject_action(action, by.signature, by.clock())))
 
 
 @APPROVALS.operation(
-    ANSWER_AGAIN, post("/approvals/answers"), flow("/approvals/reject-several"), flow("/approvals/approve-several")
+    ANSWER_AGAIN,
+    post("/approvals/answers"),
+    flow("/approvals/reject-several"),
+    flow("/approvals/approve-several"),
+    dialogue("approvals reject"),
 )
 async def answer_approvals(
     by: Caller,
@@ -202,7 +223,7 @@ async def answer_approvals(
 @APPROVALS.operation(ANSWER, post("/approvals/{action}/always"), flow("/approvals/{action}/always"))
 async def draft_rule_of_approval(by: Caller, /, action: ActionId) -> DraftedRule:
     """Draft the rule that does this for all mail of the sender. It is off until somebody switches it on."""
-    approval = await show(by.database, action)
+    approval = await show_approval(by.database, action)
     if not _may_become_rule(approval):
         raise BadInput("rule", "cannot be made from this action", "write one on the page of rules")
     what = notice_of(approval).what

@@ -7,15 +7,16 @@ from uuid import UUID
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.tiers import message_ids
 from postroom.core.short_ids import FEWEST, SHOWN, part_of_id, short_id
-from postroom.operations.operation import Argument
+from postroom.operations.operation import Argument, FoundBy
 from postroom.store.engine.database import Database
 from postroom.store.mail.mail_ids import IdMatch, actions_of_part, messages_of_id, messages_of_name, messages_of_part
 
 MOST_SHOWN = 5
 LONGEST_NAME = 998
-ActionId = Annotated[UUID, Argument("The id of the action.")]
+TYPED_ACTION = Argument("The action: its short id, or the whole one.", typed_as="ID")
 MessageName = Annotated[
-    str, Argument("An id of the message: ours, short or whole, Gmail's, or Message-ID.", most=LONGEST_NAME)
+    str,
+    Argument("An id of the message: ours, short or whole, Gmail's, or Message-ID.", most=LONGEST_NAME, typed_as="ID"),
 ]
 
 
@@ -42,7 +43,7 @@ async def find_message(database: Database, name: str, field: str = "ID") -> UUID
     return found[0]
 
 
-async def find_action(database: Database, name: str, field: str = "ACTION") -> UUID:
+async def find_action(database: Database, name: str, field: str = "ID") -> UUID:
     """The action with this short or whole id. A whole id is returned without looking."""
     part = part_of_id(name)
     if part is None:
@@ -56,6 +57,9 @@ async def find_action(database: Database, name: str, field: str = "ACTION") -> U
     if not found:
         raise NotFound(f"there is no action {_cut(name)!r}; `postroom actions list` lists them")
     return found[0].id
+
+
+ActionId = Annotated[UUID, Argument("The id of the action."), FoundBy(find_action, TYPED_ACTION)]
 
 
 def _header_id(name: str) -> str:
