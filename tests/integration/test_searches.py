@@ -12,7 +12,7 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.search import read_query
 from postroom.core.roles import Principal, Role
 from postroom.interfaces.http.mcp.mcp_server import build_server
-from postroom.interfaces.http.searches import SearchLimiter
+from postroom.operations.mail.searches import SearchLimiter
 from postroom.store.engine.database import Database, Dialect, Script, Subscription, Text, Transaction, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.search import FoundPage, search_mail

@@ -2,7 +2,7 @@
 
 A view is a dataclass or a named tuple that operations return. Its public fields are shown outside, by their names; a
 property is shown if its type is marked. Every interface reads the marks: the JSON API puts text of strangers under
-`untrusted`.
+`untrusted`. A class variable `UNTRUSTED` describes the fields there together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -94,7 +94,7 @@ class OperationArgument:
 
     name: str
     type: Any
-    default: Any
+    default: Any = field(hash=False)
     argument: Argument
     page: NextPage | None
     found_by: FoundBy | None = None

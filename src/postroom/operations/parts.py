@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from postroom.operations.installation.long_tasks import FromPage, LongTasks
     from postroom.operations.jobs.job_bulk import BulkOutcome
     from postroom.operations.mail.mail_html import HtmlReader
+    from postroom.operations.mail.searches import SearchLimiter
     from postroom.operations.outbound.outbound_overview import OutboundOverview
     from postroom.operations.overview.overview import Overview
     from postroom.operations.people.refusals import Refusals
@@ -180,6 +181,12 @@ class Parts:
         from postroom.operations.mail.mail_html import HtmlReader
 
         return HtmlReader(self.database, self.mailbox_of)
+
+    @cached_property
+    def searches(self) -> "SearchLimiter":
+        from postroom.operations.mail.searches import SearchLimiter
+
+        return SearchLimiter()
 
     @cached_property
     def matcher(self) -> "RuleMatcher":

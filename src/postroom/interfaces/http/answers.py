@@ -48,7 +48,8 @@ def form_of(view: Any) -> type[Form]:
     if UNTRUSTED in definitions:
         raise TypeError(f"{name} has a field {UNTRUSTED!r}, where the text of strangers is; give it another name")
     if hidden:
-        definitions[UNTRUSTED] = (create_model(f"Untrusted{name}", __base__=Form, **hidden), FormField())
+        about = getattr(bare, "UNTRUSTED", None)
+        definitions[UNTRUSTED] = (create_model(f"Untrusted{name}", __base__=Form, __doc__=about, **hidden), FormField())
     return create_model(name, __base__=Form, __doc__=None if doc.startswith(f"{name}(") else doc, **definitions)
 
 

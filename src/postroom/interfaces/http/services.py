@@ -7,7 +7,6 @@ from postroom.core.roles import Principal
 from postroom.core.tally import Tally
 from postroom.intake.buffer import Buffer
 from postroom.intake.intake import Intake
-from postroom.interfaces.http.searches import SearchLimiter
 from postroom.interfaces.http.token_check import TokenCheck
 from postroom.mailboxes.providers import AccountTokens
 from postroom.operations.caller import AuditThrottle, Caller, Ends
@@ -33,15 +32,14 @@ class Services:
     tally: Tally
     clock: Clock
     looks: AuditThrottle = field(default_factory=AuditThrottle)
-    searches: SearchLimiter = field(default_factory=SearchLimiter)
     credentials: AccountTokens | None = None
     agents: Agents | None = None
     submissions: Submissions | None = None
     parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
-        others = (self.queues, self.intake, self.buffer, self.tally, self.searches, self.credentials, self.agents)
-        parts = Parts(self.settings, self.database, self.clock, *others, self.submissions)
+        others = (self.queues, self.intake, self.buffer, self.tally, self.credentials, self.agents, self.submissions)
+        parts = Parts(self.settings, self.database, self.clock, *others)
         object.__setattr__(self, "parts", parts)
 
     def caller(self, principal: Principal, ends: Ends = ()) -> Caller:

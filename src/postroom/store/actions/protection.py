@@ -19,6 +19,7 @@ from postroom.core.actions.safety import (
 from postroom.core.errors import BadInput
 from postroom.core.mail.addresses import addresses, canonical, canonical_domain
 from postroom.core.mail.auto_reply import answer_goes_to, why_not_answered
+from postroom.core.mail.system_labels import SYSTEM_LABELS
 from postroom.core.rules.in_sight import why_kept_in_sight
 from postroom.store.actions.pauses import ALL, recalling
 from postroom.store.engine.codecs import as_uuid
@@ -29,11 +30,7 @@ from postroom.store.people.audit import Signature, auditing
 
 HOUR = timedelta(hours=1)
 LONGEST_VALUE = 320
-# Gmail's labels that exist in every mailbox.
-_CATEGORIES = {f"category_{each}" for each in ("personal", "social", "promotions", "updates", "forums")}
-_SYSTEM_LABELS = _CATEGORIES | {
-    "inbox", "sent", "draft", "spam", "trash", "unread", "starred", "important", "chat",
-}  # fmt: skip
+_SYSTEM_LABELS = {each.lower() for each in SYSTEM_LABELS}
 _ASCII_DOMAIN = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 
 

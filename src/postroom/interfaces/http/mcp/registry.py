@@ -2,11 +2,9 @@
 
 from postroom.core.roles import Principal
 from postroom.interfaces.http.mcp import (
-    actions,
     backfill,
     backfill_estimate,
     connector,
-    mail,
     on_demand,
     requests,
 )
@@ -20,9 +18,7 @@ ALL_TOOLS: tuple[Tool | McpTool, ...] = (
     *requests.TOOLS,
     *backfill.TOOLS,
     *backfill_estimate.TOOLS,
-    *mail.TOOLS,
     *on_demand.TOOLS,
-    *actions.TOOLS,
     *MADE_TOOLS.values(),
 )
 TOOLS_BY_NAME = {tool.name: tool for tool in ALL_TOOLS}

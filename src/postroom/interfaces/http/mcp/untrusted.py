@@ -1,8 +1,8 @@
-"""Separates text by strangers and models in the answers of tools, and removes characters that could act on a reader.
+"""Removes characters from answers that could act on a reader.
 
 Answers go to agents, which follow instructions, and to terminals, which follow escape sequences. So text by strangers
-and models is under `untrusted` and nowhere else, and answers contain no control characters, escape sequences, or
-characters that hide or reorder text. Only connectors get text unchanged, since they need the exact bytes.
+and models is under `untrusted` (`core/views.py`) and nowhere else, and answers contain no control characters, escape
+sequences, or characters that hide or reorder text. Only connectors get text unchanged, since they need the exact bytes.
 """
 
 from collections.abc import Sequence
@@ -11,26 +11,6 @@ from typing import Any, TypeVar, cast
 from postroom.core.harmless import harmless
 
 Answer = TypeVar("Answer")
-
-# Labels that every mailbox has; nobody wrote their names.
-SYSTEM_LABELS = frozenset(
-    {
-        "INBOX",
-        "SENT",
-        "DRAFT",
-        "TRASH",
-        "SPAM",
-        "UNREAD",
-        "STARRED",
-        "IMPORTANT",
-        "CHAT",
-        "CATEGORY_PERSONAL",
-        "CATEGORY_SOCIAL",
-        "CATEGORY_PROMOTIONS",
-        "CATEGORY_UPDATES",
-        "CATEGORY_FORUMS",
-    }
-)
 
 
 def cleaned(value: Answer) -> Answer:
@@ -49,11 +29,3 @@ def _cleaned(value: object) -> object:
             return [_cleaned(each) for each in cast("Sequence[object]", value)]
         case _:
             return value
-
-
-def system_labels(labels: Sequence[str]) -> list[str]:
-    return [label for label in labels if label in SYSTEM_LABELS]
-
-
-def own_labels(labels: Sequence[str]) -> list[str]:
-    return [label for label in labels if label not in SYSTEM_LABELS]
