@@ -14,6 +14,7 @@ from importlib.resources.abc import Traversable
 from postroom.core.errors import SchemaMismatch
 from postroom.store.engine import earlier_migrations
 from postroom.store.engine.database import Database, Dialect, Script, Text, query, schema_change, sql
+from postroom.store.engine.schema_text import schema_text
 
 _TABLE = {
     "sqlite": """
@@ -50,13 +51,15 @@ class Migration:
 @cache
 def migrations(dialect: Dialect) -> tuple[Migration, ...]:
     return tuple(
-        Migration(int(each.name[:4]), each.name.removesuffix(".sql")[5:], _text(each))
-        for each in _files_in_order(files("postroom.store") / "migrations" / dialect)
+        Migration(int(each.name[:4]), each.name.removesuffix(".sql")[5:], _text(each, dialect))
+        for each in _files_in_order(files("postroom.store") / "migrations")
     )
 
 
-def _text(entry: Traversable) -> str:
-    return "\n".join(map(_text, _files_in_order(entry))) if entry.is_dir() else entry.read_text("utf-8")
+def _text(entry: Traversable, dialect: Dialect) -> str:
+    if entry.is_dir():
+        return "\n".join(_text(each, dialect) for each in _files_in_order(entry))
+    return schema_text(entry.read_text("utf-8"), dialect)
 
 
 def _files_in_order(folder: Traversable) -> list[Traversable]:

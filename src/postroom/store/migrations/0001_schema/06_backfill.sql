@@ -1,7 +1,7 @@
 -- Backfills: a chosen part of the archive, fetched by a connector under a cap.
 
-CREATE TABLE switchboard.backfill_jobs (
-    id UUID PRIMARY KEY DEFAULT gen_random_uuid(),
+CREATE TABLE {switchboard.backfill_jobs|backfill_jobs} (
+    id UUID PRIMARY KEY{ DEFAULT gen_random_uuid()|},
     connector_type text NOT NULL,
     endpoint_identity text NOT NULL,
     target_categories JSONB NOT NULL DEFAULT '[]',
@@ -16,10 +16,10 @@ CREATE TABLE switchboard.backfill_jobs (
     rows_skipped INTEGER NOT NULL DEFAULT 0,
     cost_spent_cents INTEGER NOT NULL DEFAULT 0,
     error TEXT,
-    created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+    created_at TIMESTAMPTZ NOT NULL{ DEFAULT now()|},
     started_at TIMESTAMPTZ,
     completed_at TIMESTAMPTZ,
-    updated_at TIMESTAMPTZ NOT NULL DEFAULT now()
+    updated_at TIMESTAMPTZ NOT NULL{ DEFAULT now()|}
 );
 CREATE INDEX idx_backfill_jobs_status ON backfill_jobs (status);
 CREATE INDEX idx_backfill_jobs_connector ON backfill_jobs (connector_type, endpoint_identity);

@@ -1,3 +1,4 @@
+-- only postgres:
 -- The job engine. What claims read is thin: job_queue holds only live jobs, and a claim is an update in place that touches
 -- no index (no indexed column changes, and fillfactor leaves room on the page). What was asked stands in job_bodies, how it
 -- ended in job_ends; each is written once. The view `jobs` shows them as one.
@@ -49,12 +50,43 @@ CREATE TABLE job_marks (
     priority smallint PRIMARY KEY,
     low bigint NOT NULL
 );
+-- only sqlite:
+-- The job engine. One table holds a job from its acceptance to its end; the partial indexes hold only what lives.
+
+CREATE TABLE job_rows (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- accepted order
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    payload_json TEXT NOT NULL,
+    priority INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'completed', 'failed', 'canceled')),
+    ready INTEGER NOT NULL CHECK (ready IN (0, 1)),  -- queued and due; the scheduler wakes the sleeping
+    attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts BETWEEN 0 AND max_attempts),
+    max_attempts INTEGER NOT NULL DEFAULT 5 CHECK (max_attempts >= 1),
+    not_before TEXT,
+    idempotency_key TEXT CHECK (length(idempotency_key) BETWEEN 1 AND 512),
+    releases_key INTEGER NOT NULL DEFAULT 0 CHECK (releases_key IN (0, 1)),
+    parked_by TEXT,
+    cancel_requested INTEGER NOT NULL DEFAULT 0 CHECK (cancel_requested IN (0, 1)),
+    lease_token TEXT CHECK ((lease_token IS NOT NULL) = (state = 'running')),
+    last_error TEXT,
+    traceparent TEXT,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    finished_at TEXT CHECK ((finished_at IS NOT NULL) = (state IN ('completed', 'failed', 'canceled')))
+) STRICT;
+CREATE INDEX jobs_claimable ON job_rows (priority DESC, seq) WHERE state = 'queued' AND ready = 1;
+CREATE INDEX jobs_sleeping ON job_rows (not_before) WHERE state = 'queued' AND ready = 0;
+CREATE INDEX jobs_parked ON job_rows (parked_by) WHERE parked_by IS NOT NULL;
+CREATE INDEX jobs_leased ON job_rows (seq) WHERE lease_token IS NOT NULL;
+CREATE INDEX jobs_ended ON job_rows (state, finished_at) WHERE finished_at IS NOT NULL;
+-- both:
 
 -- Keys outlive the jobs they stand for, except those that are released when their job ends.
 CREATE TABLE job_keys (
     key text PRIMARY KEY CHECK (length(key) BETWEEN 1 AND 512),
     job_id uuid NOT NULL
-);
+){| STRICT, WITHOUT ROWID};
 
 -- One lease per worker process: all that it has claimed carries its token, and one row is renewed for all of it.
 CREATE TABLE job_leases (
@@ -62,8 +94,9 @@ CREATE TABLE job_leases (
     holder text NOT NULL,
     lease_until timestamptz NOT NULL,
     heartbeat_at timestamptz NOT NULL
-);
+){| STRICT, WITHOUT ROWID};
 
+-- only postgres:
 CREATE VIEW jobs AS
 SELECT b.id, b.type, b.payload_json, b.priority,
     COALESCE(e.state, q.state) AS state,
@@ -83,6 +116,15 @@ FROM job_bodies b
 LEFT JOIN job_queue q ON q.seq = b.seq
 LEFT JOIN job_ends e ON e.seq = b.seq
 LEFT JOIN job_leases l ON l.token = q.lease_token;
+-- only sqlite:
+-- Read under the same name and with the same columns on both databases. The heartbeat is that of the worker's lease.
+CREATE VIEW jobs AS
+SELECT j.id, j.type, j.payload_json, j.priority, j.state, j.ready, j.attempts, j.max_attempts, j.not_before,
+    j.idempotency_key, j.last_error, l.heartbeat_at, j.created_at, j.updated_at, j.finished_at, j.cancel_requested,
+    j.parked_by, j.lease_token, l.lease_until, j.traceparent, j.releases_key, j.seq
+FROM job_rows j
+LEFT JOIN job_leases l ON l.token = j.lease_token;
+-- both:
 
 CREATE TABLE job_steps (
     id uuid PRIMARY KEY,
@@ -104,7 +146,7 @@ CREATE TABLE job_schedules (
     priority smallint NOT NULL,
     next_at timestamptz NOT NULL,
     last_at timestamptz
-);
+){| STRICT, WITHOUT ROWID};
 
 -- Exactly one process leads: it wakes the sleeping, fires schedules, rescues and prunes.
 CREATE TABLE leaders (
@@ -112,6 +154,7 @@ CREATE TABLE leaders (
     holder text NOT NULL,
     lease_until timestamptz NOT NULL,
     term bigint NOT NULL
+-- only postgres:
 );
 
 -- A row per writing transaction, by which an unknown outcome is settled (see postgres.py); kept for an hour.
@@ -121,6 +164,9 @@ CREATE TABLE receipts (
     void boolean NOT NULL DEFAULT false
 );
 CREATE INDEX receipts_written ON receipts USING brin (written_at) WITH (autosummarize = on);
+-- only sqlite:
+) STRICT, WITHOUT ROWID;
+-- both:
 
 -- One row that is written to find out whether anything can be written.
 CREATE TABLE write_probes (

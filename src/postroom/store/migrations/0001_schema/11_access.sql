@@ -89,15 +89,17 @@ CREATE TABLE used_challenges (
     expires_at timestamptz NOT NULL
 );
 
+-- only postgres:
 CREATE FUNCTION refuse_to_change_audit() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the audit log is append-only: % is refused', TG_OP USING ERRCODE = 'restrict_violation';
 END
 $$;
 
+-- both:
 -- Rows are added, and never changed or deleted: the triggers below see to it, whoever asks.
 CREATE TABLE audit (
-    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY{| CHECK (seq > 0)},
     id uuid NOT NULL UNIQUE,
     at timestamptz NOT NULL,
     actor text NOT NULL,
@@ -119,6 +121,7 @@ CREATE INDEX audit_actor ON audit (actor, seq);
 CREATE INDEX audit_action ON audit (action, seq);
 -- The audit of one person's acts of one kind.
 CREATE INDEX audit_actor_action ON audit (actor, action, seq);
+-- only postgres:
 CREATE TRIGGER audit_keeps_its_rows BEFORE UPDATE OR DELETE ON audit
     FOR EACH ROW EXECUTE FUNCTION refuse_to_change_audit();
 CREATE TRIGGER audit_is_not_emptied BEFORE TRUNCATE ON audit
@@ -126,3 +129,18 @@ CREATE TRIGGER audit_is_not_emptied BEFORE TRUNCATE ON audit
 -- Also for a session that calls itself a replica, for which triggers rest otherwise.
 ALTER TABLE audit ENABLE ALWAYS TRIGGER audit_keeps_its_rows;
 ALTER TABLE audit ENABLE ALWAYS TRIGGER audit_is_not_emptied;
+-- only sqlite:
+CREATE TRIGGER audit_keeps_its_rows BEFORE DELETE ON audit
+BEGIN
+    SELECT RAISE(ABORT, 'the audit log is append-only: its rows cannot be deleted');
+END;
+CREATE TRIGGER audit_keeps_its_words BEFORE UPDATE ON audit
+BEGIN
+    SELECT RAISE(ABORT, 'the audit log is append-only: its rows cannot be changed');
+END;
+-- INSERT OR REPLACE deletes what it replaces without a word to the trigger on DELETE.
+CREATE TRIGGER audit_replaces_nothing BEFORE INSERT ON audit
+WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM audit WHERE seq = NEW.seq)
+BEGIN
+    SELECT RAISE(ABORT, 'the audit log is append-only: its rows cannot be replaced');
+END;

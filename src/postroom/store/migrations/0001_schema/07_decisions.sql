@@ -118,7 +118,7 @@ CREATE TABLE decision_rules (
     rule_id uuid NOT NULL,
     rule_name text NOT NULL,
     PRIMARY KEY (decision_id, rule_id)
-);
+){| STRICT, WITHOUT ROWID};
 CREATE INDEX decision_rules_name ON decision_rules (rule_name);
 
 -- What the user did in the mailbox to a message that something had been decided about: for shadow decisions whether he

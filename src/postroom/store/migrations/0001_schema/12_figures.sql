@@ -22,7 +22,7 @@ CREATE TABLE queue_depths (
     tier text NOT NULL,
     waiting bigint NOT NULL,
     PRIMARY KEY (at, queue, tier)
-);
+){| STRICT, WITHOUT ROWID};
 
 -- Until when the ended jobs are in the counts by hour. There is one row, or none before the first count.
 CREATE TABLE job_counting (
@@ -38,7 +38,7 @@ CREATE TABLE outbound_service (
     mails bigint NOT NULL,
     recipients bigint NOT NULL,
     PRIMARY KEY (hour, discipline, sender_id)
-) WITH (fillfactor = 70);
+) {WITH (fillfactor = 70)|STRICT, WITHOUT ROWID};
 
 -- How long it took, in buckets: from acceptance to the first lease, from acceptance to delivery, and to choose a batch,
 -- which has no lane (`all`) and may hold mail of both disciplines.
@@ -52,7 +52,7 @@ CREATE TABLE outbound_times (
     count bigint NOT NULL,
     total_us bigint NOT NULL,
     PRIMARY KEY (hour, measure, discipline, lane, bucket, shard)
-) WITH (fillfactor = 70);
+) {WITH (fillfactor = 70)|STRICT, WITHOUT ROWID};
 
 -- What became of recipients, by hour and destination. `deferred` counts attempts.
 CREATE TABLE outbound_results (
@@ -64,7 +64,7 @@ CREATE TABLE outbound_results (
     shard bigint NOT NULL,
     count bigint NOT NULL,
     PRIMARY KEY (hour, destination, result, bounce_class, shard)
-) WITH (fillfactor = 70);
+) {WITH (fillfactor = 70)|STRICT, WITHOUT ROWID};
 
 -- Counts by hour, summed up once their time is over, so that a page that shows weeks reads few rows: six hours of what came
 -- in, and days of outgoing mail. `figure_folds` says which times are summed up.
@@ -72,7 +72,7 @@ CREATE TABLE figure_folds (
     name text PRIMARY KEY,
     since timestamptz NOT NULL,
     until timestamptz NOT NULL
-);
+){| STRICT, WITHOUT ROWID};
 
 CREATE TABLE rollup_spans (
     measure text NOT NULL,
@@ -84,7 +84,7 @@ CREATE TABLE rollup_spans (
     count bigint NOT NULL,
     total_ms bigint NOT NULL,
     PRIMARY KEY (measure, start, queue, name, endpoint_identity, bucket)
-);
+){| STRICT, WITHOUT ROWID};
 CREATE INDEX rollup_spans_start ON rollup_spans (start);
 
 CREATE TABLE outbound_service_days (
@@ -94,7 +94,7 @@ CREATE TABLE outbound_service_days (
     mails bigint NOT NULL,
     recipients bigint NOT NULL,
     PRIMARY KEY (day, discipline, sender_id)
-);
+){| STRICT, WITHOUT ROWID};
 
 CREATE TABLE outbound_times_days (
     day timestamptz NOT NULL,
@@ -105,7 +105,7 @@ CREATE TABLE outbound_times_days (
     count bigint NOT NULL,
     total_us bigint NOT NULL,
     PRIMARY KEY (day, measure, discipline, lane, bucket)
-);
+){| STRICT, WITHOUT ROWID};
 
 CREATE TABLE outbound_results_days (
     day timestamptz NOT NULL,
@@ -114,7 +114,7 @@ CREATE TABLE outbound_results_days (
     bounce_class text NOT NULL,
     count bigint NOT NULL,
     PRIMARY KEY (day, destination, result, bounce_class)
-);
+){| STRICT, WITHOUT ROWID};
 
 -- How evenly tenants were served in an hour that is over.
 CREATE TABLE outbound_evenness (
@@ -123,4 +123,4 @@ CREATE TABLE outbound_evenness (
     served bigint NOT NULL,
     gini double precision NOT NULL,
     jain double precision NOT NULL
-);
+){| STRICT, WITHOUT ROWID};

@@ -54,7 +54,7 @@ CREATE TABLE mail_servers (
     user_name text NOT NULL,
     sign_in text NOT NULL CHECK (sign_in IN ('password', 'xoauth2', 'oauthbearer')),
     labels_as text NOT NULL CHECK (labels_as IN ('keywords', 'folders')),
-    files_sent_mail boolean NOT NULL,
+    files_sent_mail boolean NOT NULL{| CHECK (files_sent_mail IN (0, 1))},
     given_at timestamptz NOT NULL,
     trusted_certificates text,
     -- The names under which the hosts that receive the mailbox's mail report on authentication, with blanks between them.
@@ -94,4 +94,4 @@ CREATE TABLE contacts (
     first_seen_at timestamptz NOT NULL,
     last_seen_at timestamptz NOT NULL,
     PRIMARY KEY (address, endpoint_identity)
-);
+){| STRICT, WITHOUT ROWID};
