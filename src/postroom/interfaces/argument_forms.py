@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -17,6 +17,7 @@ from pydantic import (
     ValidationError,
     create_model,
 )
+from pydantic_core import PydanticCustomError
 
 from postroom.core.errors import BadInput
 from postroom.core.strict import MOST_KEYS, shown_name
@@ -27,6 +28,18 @@ from postroom.operations.operation import LONGEST_TEXT, REQUIRED, Argument, Oper
 LONGEST_REASON = 500
 # Text that both databases can store. The pattern also refuses invalid text, such as half a surrogate pair.
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+
+
+def _check_range(moment: datetime) -> datetime:
+    """Refuse a time whose offset puts it before the first year, or after the last, in UTC."""
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise PydanticCustomError("time_range", "is out of range") from None
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_check_range)]
 REASON = OperationArgument("reason", str | None, None, Argument("Why, for the audit log.", 0, LONGEST_REASON), None)
 
 
@@ -120,7 +133,7 @@ def _type(hint: Any) -> Any:
     if hint is str:
         return Text
     if hint is datetime:
-        return AwareDatetime
+        return Moment
     if origin is Annotated:
         type_, *marks = arguments
         argument = next((each for each in marks if isinstance(each, Argument)), Argument())
