@@ -20,8 +20,9 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
 from postroom.store.people.audit import list_audit
+from postroom.store.people.tokens import list_tokens
 from postroom.store.rules.rules import enabled_rules
-from support.api import RunningApi, TokenCaller, running_api
+from support.api import TENANT_SENDER, RunningApi, TokenCaller, running_api
 from support.clocks import ManualClock
 from support.page_setup import ATTACKS
 from support.patience import PATIENCE_S
@@ -148,6 +149,14 @@ async def test_a_time_without_an_offset_is_refused_by_the_name_of_its_argument(a
     error = answer.json()["error"]
     assert (answer.status_code, error["field"]) == (400, "since")
     assert "has no time zone" in error["message"]
+
+
+async def test_a_time_that_does_not_exist_in_utc_is_refused_by_the_name_of_its_argument(api: RunningApi) -> None:
+    mara = await api.person()
+    for since in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"):
+        answer = await mara.call("POST", "/connectors/act", {"account": "mara@lindqvist.example", "since": since})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["field"], error["message"]) == (400, "since", "is out of range"), since
 
 
 async def test_mail_is_listed_by_category(api: RunningApi) -> None:
@@ -326,6 +335,15 @@ async def test_an_admin_lets_somebody_in_and_out_again(api: RunningApi) -> None:
     assert revoked == {"revoked": True, "withdrawn": 0, "canceled": 0, "stopping": 0}
     api.pages.clock.forward(2)
     assert (await program.get("/overview")).json()["error"]["code"] == "revoked"
+
+
+async def test_tokens_of_senders_are_made_on_the_command_line_alone(api: RunningApi) -> None:
+    mara = await api.person()
+    answer = await mara.call("POST", "/settings/tokens", {"role": "sender", "sender": TENANT_SENDER})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["field"]) == (400, "role")
+    assert "postroom token create --role sender" in error["remedy"]
+    assert not await api.pages.database.run(list_tokens())
 
 
 async def test_without_sign_in_everybody_is_the_owner_and_other_sites_still_change_nothing(

@@ -26,6 +26,7 @@ from postroom.store.people.tokens import RevokedToken, Token, mint
 TokenRole = Literal["connector", "dashboard", "agent", "admin", "sender", "metrics"]
 MODEL = "model"
 """The name of the model among those who ask for actions."""
+MAKE_THERE = "make tokens of senders with `postroom token create --role sender --sender USERNAME`"
 KEEP_IT = "Keep it safe: it will not be shown again. `postroom token revoke` ends it."
 
 
@@ -75,6 +76,8 @@ async def make_token(
     now = by.clock()
     if expires_at is not None and expires_at <= now:
         raise BadInput("expires_at", "is in the past", "give a later time, or none")
+    if role == "sender" and by.who is not None:
+        raise BadInput("role", "sender is for the command line alone", MAKE_THERE)
     account_id = None if account is None else (await find_account(by.database, account)).id
     sender_id = None if sender is None else (await load_sender(by.database, by.clock, sender)).id
     minted = mint(Role(role), identity, name, expires_at, account_id, channel, sender_id)
