@@ -72,7 +72,7 @@ async def test_mail_leaves_signed_and_byte_for_byte_through_the_transport_of_the
         vault = vault_of(settings)
         made = await add_dkim(Caller(database, signed()), vault, "Sender.example", "s1", "rsa-sha256")
         assert made.name == "s1._domainkey.sender.example"
-        await rotate_keys(Caller(database, signed()), vault, configured=False, drop_old=True)
+        await rotate_keys(Caller(database, signed()), vault, settings, drop_old=True)
         new = new_mail(ADA)
         await database.run(queue_mail([new], wall_clock()))
         async with SmtpOnDemand(settings, database) as smtp:

@@ -2,7 +2,6 @@
 
 import re
 import socket
-from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,16 +12,16 @@ from postroom.interfaces.cli import not_ingested
 from postroom.interfaces.cli.output import show_line
 from postroom.interfaces.cli.running import run_until_stopped
 from postroom.interfaces.cli.session import Session, command_group
+from postroom.interfaces.cli.table import add_commands
 
 if TYPE_CHECKING:
     from postroom.compose.application import Ready
-    from postroom.operations.connectors.connectors import ReportedConnector
 
 app = command_group("Run a connector by itself, or list the connectors that report.")
+add_commands(app, "connector", "connectors.connectors")
 app.command("refused")(not_ingested.refused)
 app.command("retry")(not_ingested.retry)
 
-COLUMNS = ("type", "identity", "instance", "liveness", "state", "last_heartbeat", "counters", "checkpoint", "contacts")
 LONGEST_NAME = 512
 LONGEST_ADDRESS = 240
 
@@ -109,34 +108,6 @@ def gmail(
         settings, email=mailbox, also=others, once=once, ready=ready, report=report
     )
     run_until_stopped(connecting)
-
-
-@app.command("list")
-def list_(session: Session) -> None:
-    """List all connectors that have reported, and whether they still do."""
-    from postroom.operations.connectors.connectors import list_connectors
-
-    found = session.call(list_connectors)
-    session.show_list(map(_document if session.as_json else _row, found), COLUMNS)
-
-
-def _document(reported: "ReportedConnector") -> dict[str, object]:
-    return {**asdict(reported.connector), "liveness": reported.liveness}
-
-
-def _row(reported: "ReportedConnector") -> dict[str, object]:
-    connector = reported.connector
-    return {
-        "type": connector.connector_type,
-        "identity": connector.endpoint_identity,
-        "instance": connector.instance_id,
-        "liveness": reported.liveness,
-        "state": connector.state,
-        "last_heartbeat": connector.last_heartbeat_at,
-        "counters": " ".join(f"{name}={count}" for name, count in sorted(connector.counters.items())),
-        "checkpoint": (connector.checkpoint or {}).get("cursor"),
-        "contacts": connector.contacts_generated_at,
-    }
 
 
 def _mail_address(option: str, value: str) -> str:

@@ -3,10 +3,10 @@
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
+from postroom.operations.jobs.queues import count_kept, queue_stats
+from postroom.operations.operation import Argument
 
 app = command_group("Show the queues; replay past events.")
 
@@ -17,19 +17,13 @@ KEPT_COLUMNS = ("queue", "tier", "state", "messages")
 @app.command()
 def stats(
     session: Session,
-    kept: Annotated[
-        bool, typer.Option("--kept", help="Count every stored message by state, including ended ones.")
-    ] = False,
+    kept: Annotated[bool, Argument("Count every stored message by state, including ended ones.")] = False,
 ) -> None:
     """Show what waits in every queue, tier by tier, and how close each tier is to its guard."""
-    from postroom.operations.jobs.queues import count_kept, queue_stats
-    from postroom.settings.queues import queues_of
-
-    queues = queues_of(session.settings.queues, session.settings.routes)
     if kept:
-        session.show_list(session.call(count_kept, queues), KEPT_COLUMNS)
+        session.show_list(session.ask(count_kept), KEPT_COLUMNS)
         return
-    found = session.call(queue_stats, queues).queues
+    found = session.ask(queue_stats).queues
     session.show_list([{"queue": each.queue, **asdict(tier)} for each in found for tier in each.tiers], STATS_COLUMNS)
 
 
