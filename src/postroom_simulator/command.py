@@ -1,68 +1,69 @@
 """`postroom outbound simulate`: what tenants would wait, under the fair queue and under other orders."""
 
-import sys
-import time
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.core.moments import read_moment
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.output import show_json, show_list
+from postroom.interfaces.cli.progress import Progress
 from postroom.interfaces.cli.session import Session
+from postroom.operations.operation import Argument
 
 if TYPE_CHECKING:
     from postroom_simulator.disciplines import DisciplineName
-    from postroom_simulator.scenario import Destination, Scenario
+    from postroom_simulator.scenario import Scenario
     from postroom_simulator.simulator import Result, Workload
 
-QUIET_S = 2.0
-EVERYTHING = timedelta(days=36_500)
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 USUAL_PRESET = "flood"
 GROUP_COLUMNS = ("order", "group", "mails", "p50", "p95", "p99", "longest", "x_alone", "longest_pause")
 ORDER_COLUMNS = ("order", "jain", "gini", "largest_share", "idle", "most_waiting", "ended")
 
 
+@dataclass(frozen=True)
+class PastMail:
+    """The mail that is replayed with `--from-history`, and how long it takes to deliver one."""
+
+    since: Annotated[datetime | None, Argument("With --from-history.")] = None
+    limit: Annotated[int, Argument("With --from-history: at most this many mails.", 1, 20_000_000)] = 1_000_000
+    delivery: Annotated[
+        str, Argument("With --from-history: the time of a delivery, such as 2s.", typed_as="--delivery TIME")
+    ] = "1s"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes to a scenario, or to the mail of the past."""
+
+    flood: Annotated[int, Argument("Add a tenant that sends this many mails at once.", 0, 10_000_000)] = 0
+    slots: Annotated[int | None, Argument("Deliveries at once, instead of the scenario's.", 1, 100_000)] = None
+    seed: Annotated[int | None, Argument("Another seed gives other random moments.", 0)] = None
+
+
 def simulate(
     session: Session,
     file: Annotated[
-        Path | None, typer.Argument(metavar="SCENARIO", help="A scenario in TOML; see the reference of outgoing mail.")
+        Path | None, Argument("A scenario in TOML; see the reference of outgoing mail.", typed_as="SCENARIO")
     ] = None,
     preset: Annotated[
-        str | None,
-        typer.Option("--preset", metavar="NAME", help="flood (default), many-small, slow-destination or newcomers."),
+        str | None, Argument("flood (default), many-small, slow-destination or newcomers.", typed_as="--preset NAME")
     ] = None,
-    from_history: Annotated[
-        bool, typer.Option("--from-history", help="Replay the mail that was accepted here.")
-    ] = False,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help="With --from-history: 30d, 12h, or a time.")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=20_000_000, help="With --from-history: at most this many mails.")
-    ] = 1_000_000,
-    delivery: Annotated[
-        str,
-        typer.Option("--delivery", metavar="TIME", help="With --from-history: the time of a delivery, such as 2s."),
-    ] = "1s",
-    flood: Annotated[
-        int, typer.Option("--flood", min=0, max=10_000_000, help="Add a tenant that sends this many mails at once.")
-    ] = 0,
-    slots: Annotated[
-        int | None, typer.Option("--slots", min=1, max=100_000, help="Deliveries at once, instead of the scenario's.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Another seed gives other random moments.")] = None,
+    from_history: Annotated[bool, Argument("Replay the mail that was accepted here.")] = False,
+    *,
+    past: PastMail,
+    changes: Changes,
     order: Annotated[
-        list[str] | None,
-        typer.Option("--order", metavar="NAME", help="fair, fifo, priority or single-pass; repeatable (default: all)."),
-    ] = None,
-    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw the waits into this file.")] = None,
+        Sequence[str],
+        Argument("fair, fifo, priority or single-pass; repeatable (default: all).", typed_as="--order NAME"),
+    ] = (),
+    svg: Annotated[Path | None, Argument("Draw the waits into this file.", typed_as="--svg FILE")] = None,
 ) -> None:
     """Show what each group of tenants would wait, under the fair queue, first in first out, strict priority and a
     single pass over domains.
@@ -76,12 +77,13 @@ def simulate(
 
     names: list[DisciplineName] = [choice("--order", each, DISCIPLINES) for each in order or DISCIPLINES]
     if from_history:
-        title, work = "mail of the past", _history(session, since, limit, delivery, flood, slots, seed)
+        title, work = "mail of the past", _history(session, past, changes)
     else:
         found = _read(file) if file is not None else _preset(preset or USUAL_PRESET)
-        scenario = found.changed(flood, slots, seed)
+        scenario = found.changed(changes.flood, changes.slots, changes.seed)
         title, work = scenario.name, ScenarioWorkload(scenario)
-    results = compare(work, names, _Progress())
+    progress = Progress()
+    results = compare(work, names, lambda name, begun: progress.show(f"{name}: {begun:,} mails"))
     if svg is not None:
         _draw(svg, f"{title}, {work.slots} deliveries at once", results)
     _show(results, work.slots, session.as_json)
@@ -105,36 +107,16 @@ def _read(file: Path) -> "Scenario":
     return read_scenario({"name": file.stem[:60], **document})
 
 
-def _history(
-    session: Session, since: str | None, limit: int, delivery: str, flood: int, slots: int | None, seed: int | None
-) -> "Workload":
+def _history(session: Session, past: PastMail, changes: Changes) -> "Workload":
     from postroom_simulator.history import HistoryWorkload, load_history
-
-    now, destination = datetime.now(UTC), _destination(delivery)
-    start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
-    history = session.call(load_history, start, limit)
-    if not len(history):
-        raise BadInput("--from-history", "no outgoing mail was accepted in that time", "use --preset or a scenario")
-    return HistoryWorkload(history, slots or 100, destination, 1 if seed is None else seed, flood)
-
-
-def _destination(delivery: str) -> "Destination":
     from postroom_simulator.scenario import read_destination
 
-    return read_destination("--delivery", delivery)
-
-
-class _Progress:
-    """Print progress on stderr now and then, if it takes more than a moment."""
-
-    def __init__(self) -> None:
-        self._shown_at = time.monotonic()
-
-    def __call__(self, name: str, begun: int) -> None:
-        if (now := time.monotonic()) - self._shown_at >= QUIET_S:
-            self._shown_at = now
-            end = "\r" if sys.stderr.isatty() else "\n"
-            typer.echo(f"{name}: {begun:,} mails{end}", err=True, nl=False)
+    destination = read_destination("--delivery", past.delivery)
+    history = session.call(load_history, past.since or LONG_AGO, past.limit)
+    if not len(history):
+        raise BadInput("--from-history", "no outgoing mail was accepted in that time", "use --preset or a scenario")
+    seed = 1 if changes.seed is None else changes.seed
+    return HistoryWorkload(history, changes.slots or 100, destination, seed, changes.flood)
 
 
 def _draw(file: Path, title: str, results: "Sequence[Result]") -> None:

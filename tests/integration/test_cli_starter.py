@@ -62,7 +62,7 @@ async def test_each_is_listed_with_what_it_would_have_done_to_stored_mail(sqlite
         await product.until_decided(len(MESSAGES))
     settings = Settings.model_validate({"data_dir": tmp_path})
     before = len(await sqlite.run(list_jobs(None, None, 1_000)))
-    found = {view.name: view for view in await list_starters(sqlite, settings, wall_clock())}
+    found = {view.name: view for view in await list_starters(sqlite, settings, wall_clock)}
     assert len(await sqlite.run(list_jobs(None, None, 1_000))) == before, "nothing is decided again"
     assert {view.mail for view in found.values()} == {len(MESSAGES)}
     assert (found["security"].matched, found["security"].leave_inbox) == (7, 0)
@@ -70,6 +70,6 @@ async def test_each_is_listed_with_what_it_would_have_done_to_stored_mail(sqlite
     assert found["newsletters"].leave_inbox >= 2
     assert {view.chosen for view in found.values()} == {"no"}
     await add_starters(Caller(sqlite, Signature(new_id(), "test", "admin")), ["people"])
-    assert [view.name for view in await list_starters(sqlite, settings, wall_clock()) if view.chosen == "yes"] == [
+    assert [view.name for view in await list_starters(sqlite, settings, wall_clock) if view.chosen == "yes"] == [
         "people"
     ]

@@ -61,7 +61,11 @@ MODULES = (
     "rules.rules",
     "rules.rule_views",
     "rules.rule_changes",
+    "rules.rule_exchange",
+    "rules.rule_plans",
+    "rules.rule_trial",
     "rules.shadow",
+    "rules.starter_rules",
 )
 """The modules that declare operations. Commands import the one that they need, other interfaces all."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import read_documents
 from postroom.core.rules.draft import RuleDraft
@@ -16,9 +14,7 @@ from postroom.operations.rules.scopes import Scope, ScopeRef
 
 LARGEST_FILE = 8 * 1024 * 1024 + 1
 
-AllowMissing = Annotated[
-    bool, typer.Option("--allow-missing", help="Accept rules with conditions on labels that no mailbox has yet.")
-]
+AllowMissing = Annotated[bool, Argument("Accept rules with conditions on labels that no mailbox has yet.")]
 
 
 @dataclass(frozen=True)

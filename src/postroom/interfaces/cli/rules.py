@@ -1,7 +1,7 @@
 """`postroom rules`: the deterministic rules. Commands to exchange and test them are in the modules beside this one."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -9,12 +9,13 @@ from postroom.core.errors import BadInput
 from postroom.core.rules.documents import write_documents
 from postroom.core.rules.draft import read_draft
 from postroom.interfaces.cli import rules_code, rules_exchange, rules_starter, rules_trial
-from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.rule_options import AllowMissing, RuleOptions, read_drafts, read_only_rule
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
+from postroom.operations.operation import Argument
 from postroom.operations.rules.rule_changes import confirm_rule
+from postroom.operations.rules.rule_views import NAME
 from postroom.operations.rules.rules import COLUMNS, add_rules, edit_rule, list_unconfirmed, load_rule, rule_row
 
 app = command_group("Write rules, list them, test them on mail, exchange them with Gmail and Sieve.")
@@ -24,14 +25,12 @@ add_commands(app, "rules", "rules.rules", "rules.rule_views", "rules.rule_change
 @app.command()
 def add(
     session: Session,
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A YAML or JSON file with one rule or several.")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The rule's name.")] = None,
+    file: Annotated[Path | None, Argument("A YAML or JSON file with one rule or several.", typed_as="FILE")] = None,
+    name: Annotated[str | None, Argument("The rule's name.")] = None,
     *,
     options: RuleOptions,
-    shadow: Annotated[bool, typer.Option("--shadow", help="Only record its decisions; do nothing.")] = False,
-    needs_approval: Annotated[bool, typer.Option("--needs-approval", help="Ask for approval each time.")] = False,
+    shadow: Annotated[bool, Argument("Only record its decisions; do nothing.")] = False,
+    needs_approval: Annotated[bool, Argument("Ask for approval each time.")] = False,
     allow_missing: AllowMissing = False,
 ) -> None:
     """Add rules from a file, or one rule from options. Names must be new."""
@@ -50,24 +49,18 @@ def add(
 @app.command()
 def edit(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The rule, as `postroom rules list` shows it.")],
-    file: Annotated[
-        Path | None, typer.Option("--file", metavar="FILE", help="Replace it with the one rule in this file.")
-    ] = None,
-    rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="A new name.")] = None,
+    name: Annotated[str, NAME],
+    file: Annotated[Path | None, Argument("Replace it with the one rule in this file.", typed_as="--file FILE")] = None,
+    rename: Annotated[str | None, Argument("A new name.", typed_as="--rename NAME")] = None,
     *,
     options: RuleOptions,
-    mode: Annotated[str | None, typer.Option("--mode", help="active, or shadow: only record its decisions.")] = None,
-    approval: Annotated[
-        str | None, typer.Option("--approval", help="yes to ask for approval each time, or no.")
-    ] = None,
-    version: Annotated[
-        int | None, typer.Option("--version", help="Change it only if it is still this version.")
-    ] = None,
+    mode: Annotated[str | None, Argument("active, or shadow: only record its decisions.")] = None,
+    approval: Annotated[Literal["yes", "no"] | None, Argument("Whether to ask for approval each time.")] = None,
+    version: Annotated[int | None, Argument("Change it only if it is still this version.")] = None,
     allow_missing: AllowMissing = False,
 ) -> None:
     """Change a rule. Anything not given stays as it is; a new action starts without parameters."""
-    needs_approval = None if approval is None else choice("--approval", approval, ("yes", "no")) == "yes"
+    needs_approval = None if approval is None else approval == "yes"
     given = options.document(name=rename, mode=mode, needs_approval=needs_approval)
     if (file is None) == (not given):
         raise BadInput(
@@ -83,10 +76,8 @@ def edit(
 @app.command()
 def confirm(
     session: Session,
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The rule; without a name, list those that wait.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    name: Annotated[str | None, Argument("The rule; without a name, list those that wait.", typed_as="NAME")] = None,
+    yes: Annotated[bool, Argument("Do not ask.")] = False,
 ) -> None:
     """Confirm a rule that a program wrote with a token and that sends or deletes mail: until then it does nothing."""
     if name is None:

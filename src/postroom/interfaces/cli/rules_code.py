@@ -2,12 +2,12 @@
 
 import json
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput, PostroomError
 from postroom.core.rules.documents import RuleFile, read_rule_file
 from postroom.core.rules.plan import Plan, PlannedChange
@@ -15,16 +15,14 @@ from postroom.core.rules.rule_tests import TestResult
 from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.rule_options import AllowMissing, read_text
 from postroom.interfaces.cli.session import Session
-from postroom.operations.installation.database import is_created
-from postroom.operations.rules.rule_plans import apply_rules, check_rules, plan_for_new, plan_rules
+from postroom.operations.operation import Argument
+from postroom.operations.rules.rule_plans import apply_rules, check_rules, plan_rules
 
 LONGEST_VALUE = 200
 SAME, DIFFERENT = 0, 2
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="Rules in YAML or JSON, and their tests.")]
-PruneAll = Annotated[
-    bool, typer.Option("--prune-all", help="Remove all rules that the file does not have, however they were made.")
-]
+File = Annotated[Path, Argument("Rules in YAML or JSON, and their tests.", typed_as="FILE")]
+PruneAll = Annotated[bool, Argument("Remove all rules that the file does not have, however they were made.")]
 
 
 class TestsFailed(PostroomError):
@@ -41,7 +39,7 @@ def check(session: Session, file: File) -> None:
     The exit code is 0 if all tests pass, 1 if one fails, and 2 if the file is invalid.
     """
     given = read_rule_file(read_text(file))
-    results = check_rules(given, datetime.now(UTC))
+    results = check_rules(given, session.clock())
     if session.as_json:
         for each in results:
             show_json(each)
@@ -57,7 +55,9 @@ def diff(session: Session, file: File, prune_all: PruneAll = False, allow_missin
     `terraform plan -detailed-exitcode`.
     """
     try:
-        plan = _plan(session, read_rule_file(read_text(file)), prune_all, allow_missing)
+        plan = session.call(
+            plan_rules, read_rule_file(read_text(file)).drafts, prune_all=prune_all, allow_missing=allow_missing
+        )
     except PostroomError as error:
         raise NotCompared(str(error)) from None
     _show_plan(session, plan)
@@ -67,7 +67,7 @@ def diff(session: Session, file: File, prune_all: PruneAll = False, allow_missin
 def apply(
     session: Session,
     file: File,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; apply the plan.")] = False,
+    yes: Annotated[bool, Argument("Do not ask; apply the plan.")] = False,
     prune_all: PruneAll = False,
     allow_missing: AllowMissing = False,
 ) -> None:
@@ -77,8 +77,8 @@ def apply(
     rules that were made otherwise are left alone, unless the file has their names. All of it is done, or nothing.
     """
     given = read_rule_file(read_text(file))
-    _refuse_failed(check_rules(given, datetime.now(UTC)))
-    plan = _plan(session, given, prune_all, allow_missing)
+    _refuse_failed(check_rules(given, session.clock()))
+    plan = session.call(plan_rules, given.drafts, prune_all=prune_all, allow_missing=allow_missing)
     _show_plan(session, plan)
     if not plan.changes:
         return
@@ -86,12 +86,6 @@ def apply(
         _ask(session)
     session.act(apply_rules, plan)
     session.show_line({"applied": len(plan.changes)}, f"\nApplied: {_counts(plan)}.")
-
-
-def _plan(session: Session, given: RuleFile, prune_all: bool, allow_missing: bool) -> Plan:
-    if not is_created(session.settings):
-        return plan_for_new(given.drafts)
-    return session.call(plan_rules, given.drafts, prune_all=prune_all, allow_missing=allow_missing)
 
 
 def _ask(session: Session) -> None:
@@ -144,10 +138,9 @@ def _document(change: PlannedChange) -> dict[str, Any]:
 def _show_tests(given: RuleFile, results: list[TestResult]) -> None:
     for each in results:
         typer.echo(f"{'ok  ' if each.passed else 'FAIL'}  {cell(each.name)}")
-    rules = "1 rule" if len(given.drafts) == 1 else f"{len(given.drafts):,} rules"
     passed = sum(each.passed for each in results)
     tests = f"{passed:,} of {len(results):,} tests pass" if results else "there are no tests in the file"
-    typer.echo(f"{rules}; {tests}.")
+    typer.echo(f"{counted(len(given.drafts), 'rule')}; {tests}.")
 
 
 def _refuse_failed(results: list[TestResult]) -> None:

@@ -3,49 +3,43 @@
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
 from postroom.core.actions.steps import shown
 from postroom.core.errors import BadInput
-from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.exchange import IMPORTED, Came, Imported, LeftOut
 from postroom.interfaces.cli.output import cell, show_json, show_list
 from postroom.interfaces.cli.rule_options import AllowMissing, read_bytes
 from postroom.interfaces.cli.session import Session
-from postroom.interfaces.cli.simulate import EVERYTHING, SimulationProgress, show_simulation
+from postroom.interfaces.cli.simulate import run_simulation
+from postroom.operations.operation import Argument
 from postroom.operations.rules.rule_exchange import (
     FOREIGN,
     ImportedRule,
     RuleFormat,
     enable_rules,
     export_rules,
+    format_of,
     import_rules,
     import_table,
     read_rules,
 )
-from postroom.operations.rules.simulation import estimate_cost, simulate_change
 from postroom.triage.decide.simulated import ChangeOfRules
 
-FORMATS: tuple[RuleFormat, ...] = get_args(RuleFormat)
-ENDINGS: dict[str, RuleFormat] = {".xml": "gmail", ".sieve": "sieve", ".siv": "sieve", ".json": "json"}
-MOST_SIMULATED = 50_000
 KNOWN = "there is a rule of this name, which is left as it is; --replace replaces it"
 
 
 def import_(
     session: Session,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Rules in YAML or JSON, mailFilters.xml, or Sieve.")],
-    format: Annotated[
-        str | None, typer.Option("--format", help="yaml, json, gmail or sieve; default: by the file's name.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; change nothing.")] = False,
-    overwrite: Annotated[bool, typer.Option("--replace", help="Replace existing rules of the same names.")] = False,
+    file: Annotated[Path, Argument("Rules in YAML or JSON, mailFilters.xml, or Sieve.", typed_as="FILE")],
+    format: Annotated[RuleFormat | None, Argument("The format; default: by the file's name, or how it begins.")] = None,
+    dry_run: Annotated[bool, Argument("Show what would be imported; change nothing.")] = False,
+    overwrite: Annotated[bool, Argument("Replace existing rules of the same names.", typed_as="--replace")] = False,
     enable: Annotated[
-        bool, typer.Option("--enable", help="Enable what comes over from Gmail or Sieve, except rules that send mail.")
+        bool, Argument("Enable what comes over from Gmail or Sieve, except rules that send mail.")
     ] = False,
     allow_missing: AllowMissing = False,
 ) -> None:
@@ -55,8 +49,9 @@ def import_(
     you say yes after the simulation that is offered on a terminal. Rules that forward, delete or answer are always
     imported disabled: review them, then enable them with `postroom rules enable`.
     """
-    wanted = _format(format, file)
-    imported = read_rules(read_bytes(file), wanted)
+    content = read_bytes(file)
+    wanted = format or format_of(file.name, content)
+    imported = read_rules(content, wanted)
     table = session.call(import_table, imported) if wanted in FOREIGN else []
     rules = session.act(
         import_rules,
@@ -131,32 +126,10 @@ def _offer_to_enable(session: Session, imported: Imported, rules: Sequence[Impor
         return
     if not typer.confirm("They are off. Show what they would have done to the stored mail?", default=True):
         return
-    _simulate(session, drafts)
+    run_simulation(session, ChangeOfRules(switched_on=[each.name for each in drafts]))
     if typer.confirm(f"Enable these {len(drafts)} rules?", default=False):
         enabled = session.act(enable_rules, [each.name for each in drafts])
-        typer.echo(f"{len(enabled)} rules are enabled.")
-
-
-def _simulate(session: Session, drafts: Sequence[RuleDraft]) -> None:
-    settings, now = session.settings, datetime.now(UTC)
-    change = ChangeOfRules(switched_on=[each.name for each in drafts])
-    found = session.call(
-        simulate_change,
-        settings,
-        change,
-        now,
-        SimulationProgress(),
-        since=now - EVERYTHING,
-        most=MOST_SIMULATED,
-        account=None,
-    )
-    show_simulation(found, estimate_cost(found, settings.model), as_json=False)
-
-
-def _format(given: str | None, file: Path) -> RuleFormat:
-    if given is not None and given not in FORMATS:
-        raise BadInput("--format", f"{given!r} is unknown", f"use one of {', '.join(FORMATS)}")
-    return given or ENDINGS.get(file.suffix.lower(), "yaml")
+        typer.echo(f"{enabled} rules are enabled.")
 
 
 def _line(rule: ImportedRule) -> str:
@@ -173,14 +146,13 @@ def _show_left_out(left_out: Sequence[LeftOut]) -> None:
 
 def export(
     session: Session,
-    format: Annotated[str, typer.Option("--format", help="yaml, json, gmail or sieve.")] = "yaml",
+    format: Annotated[RuleFormat, Argument("The format.")] = "yaml",
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of the screen.")
+        Path | None, Argument("Write to this file instead of the screen.", typed_as="--output FILE")
     ] = None,
 ) -> None:
     """Write all rules as a file for `postroom rules import`, Gmail or Sieve; list on stderr what it cannot express."""
-    wanted = "json" if session.as_json else _format(format, Path())
-    exported = session.call(export_rules, wanted)
+    exported = session.call(export_rules, "json" if session.as_json else format)
     if output is None:
         typer.echo(exported.text, nl=False)
     else:

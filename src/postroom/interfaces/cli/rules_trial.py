@@ -14,6 +14,7 @@ from postroom.core.errors import BadInput
 from postroom.interfaces.cli.output import cell, show_json, show_list
 from postroom.interfaces.cli.rule_options import read_drafts
 from postroom.interfaces.cli.session import Session
+from postroom.operations.operation import Argument
 from postroom.operations.rules.rule_trial import RuleTrial, TrialMessage, TrialResult, prepare_trial
 
 COLUMNS = ("rule", "result", "why")
@@ -22,17 +23,16 @@ COLUMNS = ("rule", "result", "why")
 def try_rules(
     session: Session,
     path: Annotated[
-        Path | None, typer.Argument(metavar="MAIL", help="An .eml file, an mbox, a Maildir, or a folder of messages.")
+        Path | None, Argument("An .eml file, an mbox, a Maildir, or a folder of messages.", typed_as="MAIL")
     ] = None,
-    message: Annotated[str | None, typer.Option("--message", metavar="ID", help="A stored message, by its id.")] = None,
+    message: Annotated[UUID | None, Argument("A stored message, by its id.", typed_as="--message ID")] = None,
     rules_file: Annotated[
-        Path | None,
-        typer.Option("--rules", metavar="FILE", help="Test the rules in this file instead of those in use."),
+        Path | None, Argument("Test the rules in this file instead of those in use.", typed_as="--rules FILE")
     ] = None,
     account: Annotated[
-        str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="The account that received the mail.")
+        str | None, Argument("The account that received the mail.", typed_as="--account ID_OR_ADDRESS")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Explain every rule, even for several messages.")] = False,
+    everything: Annotated[bool, Argument("Explain every rule, even for several messages.", typed_as="--all")] = False,
 ) -> None:
     """Test the rules on mail, changing nothing: which one decides, and why the others do not.
 
@@ -42,16 +42,8 @@ def try_rules(
         raise BadInput("rules test", "needs exactly one kind of mail", "give MAIL, or --message ID")
 
     drafts = None if rules_file is None else read_drafts(rules_file)
-    id = None if message is None else _message_id(message)
-    trial = session.call(prepare_trial, drafts, message_id=id, account=account)
+    trial = session.call(prepare_trial, drafts, message, account)
     _show_all(trial, trial.messages(path or Path()), everything, session.as_json)
-
-
-def _message_id(given: str) -> UUID:
-    try:
-        return UUID(given)
-    except ValueError:
-        raise BadInput("--message", f"{given!r} is not an id", "give the id of a message") from None
 
 
 def _show_all(trial: RuleTrial, mail: Iterator[TrialMessage], everything: bool, as_json: bool) -> None:

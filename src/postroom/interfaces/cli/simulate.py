@@ -1,54 +1,39 @@
 """`postroom simulate`: show what a change of rules would have done to stored mail. It changes nothing."""
 
-import sys
-import time
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.core.moments import read_moment
 from postroom.interfaces.cli.output import cell, show_json, show_list
+from postroom.interfaces.cli.progress import Progress
 from postroom.interfaces.cli.rule_options import read_drafts
 from postroom.interfaces.cli.session import Session, one_command
-from postroom.operations.rules.simulation import CostEstimate, estimate_cost, simulate_change
+from postroom.operations.operation import Argument
+from postroom.operations.rules.simulation import ALL_MAIL, CostEstimate, PastMail, estimate_cost, simulate_change
 from postroom.triage.decide.simulated import ChangeOfRules, SimulationResult
 
 app = one_command()
-
-EVERYTHING = timedelta(days=36_500)
-QUIET_S = 2.0
 
 
 @app.command()
 def simulate(
     session: Session,
     file: Annotated[
-        Path | None, typer.Argument(metavar="RULES_FILE", help="Rules in YAML or JSON, as for `postroom rules add`.")
+        Path | None, Argument("Rules in YAML or JSON, as for `postroom rules add`.", typed_as="RULES_FILE")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace all rules with those in the file.")] = False,
-    add: Annotated[
-        bool, typer.Option("--add", help="Add the rules in the file, replacing those of the same name (default).")
-    ] = False,
-    without: Annotated[
-        list[str] | None, typer.Option("--without", metavar="NAME", help="Leave this rule out; repeatable.")
-    ] = None,
+    replace: Annotated[bool, Argument("Replace all rules with those in the file.")] = False,
+    add: Annotated[bool, Argument("Add the rules in the file, replacing those of the same name (default).")] = False,
+    without: Annotated[Sequence[str], Argument("Leave this rule out; repeatable.", typed_as="--without NAME")] = (),
     enable: Annotated[
-        list[str] | None,
-        typer.Option("--enable", metavar="NAME", help="Use this rule, which is disabled or in shadow; repeatable."),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help="Only mail stored since then: 30d, 12h, or a time.")
-    ] = None,
-    account: Annotated[
-        str | None, typer.Option("--account", metavar="ID_OR_ADDRESS", help="Only mail of this account.")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=10_000_000, help="At most this many messages, the newest.")
-    ] = 50_000,
+        Sequence[str],
+        Argument("Use this rule, which is disabled or in shadow; repeatable.", typed_as="--enable NAME"),
+    ] = (),
+    *,
+    mail: PastMail,
 ) -> None:
     """Show which decisions a change of rules would have changed, replaying the stored mail in order.
 
@@ -60,29 +45,22 @@ def simulate(
         )
     if file is None and not without and not enable:
         raise BadInput("simulate", "got no change to simulate", "give RULES_FILE, --without NAME or --enable NAME")
-    settings, now = session.settings, datetime.now(UTC)
-    start = now - EVERYTHING if since is None else read_moment("--since", since, now, ahead=False)
-    change = ChangeOfRules([] if file is None else read_drafts(file), replace, without or (), enable or ())
-    found = session.call(
-        simulate_change, settings, change, now, SimulationProgress(), since=start, most=limit, account=account
-    )
-    show_simulation(found, estimate_cost(found, settings.model), session.as_json)
+    drafts = [] if file is None else read_drafts(file)
+    run_simulation(session, ChangeOfRules(drafts, replace, without or (), enable or ()), mail)
 
 
-class SimulationProgress:
-    """Print progress on stderr now and then, if it takes more than a moment."""
+def run_simulation(session: Session, change: ChangeOfRules, mail: PastMail = ALL_MAIL) -> None:
+    """Replay the mail, and print what the change would have changed."""
+    settings, progress = session.settings, Progress()
 
-    def __init__(self) -> None:
-        self._shown_at = time.monotonic()
+    def report(done: int, total: int) -> None:
+        progress.show(f"{done:,} of {total:,} messages replayed", is_last=done >= total)
 
-    def __call__(self, done: int, total: int) -> None:
-        if (now := time.monotonic()) - self._shown_at >= QUIET_S:
-            self._shown_at = now
-            end = "\r" if sys.stderr.isatty() and done < total else "\n"
-            typer.echo(f"{done:,} of {total:,} messages replayed{end}", err=True, nl=False)
+    found = session.call(simulate_change, settings, change, session.clock(), report, mail)
+    _show(found, estimate_cost(found, settings.model), session.as_json)
 
 
-def show_simulation(found: SimulationResult, cost: CostEstimate, as_json: bool) -> None:
+def _show(found: SimulationResult, cost: CostEstimate, as_json: bool) -> None:
     """Print which decisions change and how often, with samples, and the cost."""
     if as_json:
         show_json({**_document(found), "model_cost_cents": cost.cents, "cost_basis": cost.basis})

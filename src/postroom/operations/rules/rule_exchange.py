@@ -1,9 +1,10 @@
 """Import and export rules: YAML, JSON, Gmail filters and Sieve."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import read_documents, write_documents
 from postroom.core.rules.draft import REVIEW, RuleDraft
@@ -15,6 +16,8 @@ from postroom.core.rules.sieve_syntax import LARGEST_SCRIPT
 from postroom.core.rules.sieve_writing import write_sieve_rules
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import RULES
+from postroom.operations.operation import dialogue
 from postroom.operations.rules.rules import (
     first_unknown_label,
     known_labels,
@@ -29,6 +32,14 @@ from postroom.store.rules.rules import KeptRules, keep_rules
 RuleFormat = Literal["yaml", "json", "gmail", "sieve"]
 # Rules in these formats are translated, so a person has to look at them before they act.
 FOREIGN: frozenset[RuleFormat] = frozenset({"gmail", "sieve"})
+ENDINGS: dict[str, RuleFormat] = {
+    ".xml": "gmail",
+    ".sieve": "sieve",
+    ".siv": "sieve",
+    ".json": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,19 @@ class ImportedRule:
     result: str
     enabled: bool
     disabled_reason: str | None
+
+
+def format_of(name: str, content: bytes) -> RuleFormat:
+    """Tell the format by the name of the file, or else by how it begins."""
+    for ending, format in ENDINGS.items():
+        if name.lower().endswith(ending):
+            return format
+    head = content[:2000].lstrip()
+    if head.startswith(b"<"):
+        return "gmail"
+    if head.startswith((b"{", b"[")):
+        return "json"
+    return "sieve" if head.startswith((b"require", b"#", b"/*", b"if ", b"if\n")) and b";" in content else "yaml"
 
 
 def read_rules(content: bytes, format: RuleFormat) -> Imported:
@@ -62,8 +86,10 @@ def _text(content: bytes) -> str:
         raise BadInput(f"line {line}", "is not UTF-8", "save the file as UTF-8") from None
 
 
+@RULES.operation(OPERATE, dialogue("rules import"))
 async def import_rules(
     by: Caller,
+    /,
     drafts: Sequence[RuleDraft],
     *,
     replace_known: bool = False,
@@ -103,12 +129,15 @@ async def import_table(database: Database, imported: Imported) -> list[Came]:
     return imported.report([view.draft for view in stored if view.rule.priority <= FIRST_PRIORITY])
 
 
-async def enable_rules(by: Caller, names: Iterable[str]) -> list[str]:
-    """Enable rules by name, in order. Safe to repeat."""
-    return [(await switch_rule(by, name, True)).name for name in names]
+async def enable_rules(by: Caller, names: Sequence[str]) -> int:
+    """Enable these rules, each with its own entry in the audit log; return how many. Safe to repeat."""
+    for name in names:
+        await switch_rule(by.again(), name, True)
+    return len(names)
 
 
-async def export_rules(database: Database, format: RuleFormat) -> Exported:
+@RULES.operation(READ, dialogue("rules export"))
+async def export_rules(database: Database, /, format: RuleFormat) -> Exported:
     """Write all rules as text, and list what the format cannot express."""
     drafts = [view.draft for view in await list_rules(database)]
     match format:

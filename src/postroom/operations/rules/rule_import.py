@@ -1,7 +1,6 @@
 """An import in steps, as a page does it: read a file and see what comes over, then keep it, off, then enable it."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from postroom.core.errors import BadInput
@@ -10,13 +9,11 @@ from postroom.core.rules.exchange import IMPORTED, Verdict
 from postroom.core.rules.in_words import conditions_in_words
 from postroom.operations.caller import Caller
 from postroom.operations.rules.rule_exchange import RuleFormat, import_rules, import_table, read_rules
-from postroom.operations.rules.rules import switch_rule
 from postroom.store.engine.database import Database
 from postroom.words.actions import rule_does
 
 LARGEST = 1024 * 1024
 LARGEST_YAML = 256 * 1024  # takes some seconds to parse
-_ENDINGS: dict[str, RuleFormat] = {".xml": "gmail", ".sieve": "sieve", ".siv": "sieve", ".json": "json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +49,6 @@ class ReadImport:
         return [name for name in self.added if name not in reviewed]
 
 
-def format_of(name: str, content: bytes) -> RuleFormat:
-    """Tell the format by the name of the file, or else by how it begins."""
-    for ending, format in _ENDINGS.items():
-        if name.lower().endswith(ending):
-            return format
-    head = content[:2000].lstrip()
-    if head.startswith(b"<"):
-        return "gmail"
-    if head.startswith((b"{", b"[")):
-        return "json"
-    return "sieve" if head.startswith((b"require", b"#", b"/*", b"if ", b"if\n")) and b";" in content else "yaml"
-
-
 async def read_import(database: Database, content: bytes, format: RuleFormat) -> ReadImport:
     """Read a file. Nothing is changed. Raises BadInput, which names the place."""
     largest = LARGEST_YAML if format == "yaml" else LARGEST
@@ -85,13 +69,6 @@ async def keep_import(by: Caller, found: ReadImport) -> ReadImport:
     kept = {each.name: each.result for each in await import_rules(by, found.drafts)}
     rows = [row if row.verdict == "refused" else replace(row, result=kept.get(row.name, "")) for row in found.rows]
     return replace(found, rows=tuple(rows), is_kept=True)
-
-
-async def enable_import(by: Caller, names: Sequence[str]) -> int:
-    """Enable these rules, each with its own entry in the audit log; return how many."""
-    for name in names:
-        await switch_rule(by.again(), name, True)
-    return len(names)
 
 
 def _words(draft: RuleDraft | None) -> tuple[str, str]:

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from postroom.core.access import OPERATE, READ
 from postroom.core.rules.documents import RuleFile
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.plan import Plan, make_plan
 from postroom.core.rules.rule_tests import TestResult, run_tests
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import RULES
+from postroom.operations.operation import dialogue
 from postroom.operations.preview.preview_rules import rules_of
 from postroom.operations.rules.rules import known_labels, refuse_unknown_labels, with_resolved_scopes
 from postroom.store.engine.database import Database
@@ -24,24 +27,21 @@ def check_rules(file: RuleFile, now: datetime) -> list[TestResult]:
     return run_tests(file.tests, rules_of(file.drafts), now)
 
 
-def plan_for_new(drafts: Sequence[RuleDraft]) -> Plan:
-    """The plan for an installation that has no rules yet."""
-    return make_plan(drafts, ())
-
-
+@RULES.operation(READ, dialogue("rules diff"))
 async def plan_rules(
-    database: Database, drafts: Sequence[RuleDraft], *, prune_all: bool = False, allow_missing: bool = False
+    database: Database, /, drafts: Sequence[RuleDraft], *, prune_all: bool = False, allow_missing: bool = False
 ) -> Plan:
     """Compare the stored rules with these. Nothing is changed."""
     if not await database.run(applied_migrations()):
-        return plan_for_new(drafts)
+        return make_plan(drafts, ())
     found = await with_resolved_scopes(database, drafts)
     if not allow_missing:
         refuse_unknown_labels(found, await known_labels(database))
     return make_plan(found, await database.run(list_rules()), prune_all=prune_all)
 
 
-async def apply_rules(by: Caller, plan: Plan) -> None:
+@RULES.operation(OPERATE, dialogue("rules apply"))
+async def apply_rules(by: Caller, /, plan: Plan) -> None:
     """Carry out the plan in one transaction, unless a rule was changed since it was made."""
     await prepare(by.database)
     drafts = [each.draft for each in plan.changes if each.draft is not None]

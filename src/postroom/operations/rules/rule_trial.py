@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
+from postroom.core.access import READ
 from postroom.core.actions.steps import combined, shown
 from postroom.core.errors import BadInput
 from postroom.core.mail.files import mail_in
@@ -19,6 +20,8 @@ from postroom.core.rules.rule import Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.accounts.contacts import list_contacts
+from postroom.operations.nouns import RULES
+from postroom.operations.operation import dialogue
 from postroom.operations.rules.rules import with_resolved_scopes
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.database import Database
@@ -62,8 +65,9 @@ class TrialResult:
     rules: Sequence[TriedRule] | None
 
 
+@RULES.operation(READ, dialogue("rules test"))
 async def prepare_trial(
-    database: Database, drafts: Sequence[RuleDraft] | None, *, message_id: UUID | None, account: str | None
+    database: Database, /, drafts: Sequence[RuleDraft] | None, message_id: UUID | None, account: str | None
 ) -> "RuleTrial":
     """Prepare a trial of the rules in use, or of those drafts that are enabled."""
     if drafts is None:

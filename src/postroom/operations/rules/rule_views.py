@@ -32,8 +32,8 @@ from postroom.words.actions import rule_does
 DAYS = 7
 """The window of hits, in days."""
 MOST = 100
-Name = Argument("The rule, as `postroom rules list` shows it.", typed_as="NAME")
-RuleId = Annotated[UUID, Argument("The id of the rule."), FoundBy(rule_named, Name)]
+NAME = Argument("The rule, as `postroom rules list` shows it.", typed_as="NAME")
+RuleId = Annotated[UUID, Argument("The id of the rule."), FoundBy(rule_named, NAME)]
 NO_HITS: Mapping[datetime, int] = {}
 NO_TALLIES: Mapping[UUID, Tally] = {}
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 from postroom.core.errors import ModelRefused
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.rules.draft import RuleDraft
 from postroom.operations.accounts.accounts import find_account
+from postroom.operations.operation import Argument
 from postroom.operations.rules.rules import with_resolved_scopes
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
@@ -19,8 +21,22 @@ from postroom.triage.decide.model_prices import prices_of
 from postroom.triage.decide.simulate import Progress
 from postroom.triage.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
 
+MOST_REPLAYED = 50_000
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # The tokens of a call if nothing is known: a message of one page, and a decision.
 TYPICAL_TOKENS = (2_500, 150)
+
+
+@dataclass(frozen=True)
+class PastMail:
+    """The stored mail that is replayed: the newest, since a time, of one account or all."""
+
+    since: Annotated[datetime | None, Argument("Only mail stored since then.")] = None
+    account: Annotated[str | None, Argument("Only mail of this account.", typed_as="--account ID_OR_ADDRESS")] = None
+    limit: Annotated[int, Argument("At most this many messages, the newest.", 1, 10_000_000)] = MOST_REPLAYED
+
+
+ALL_MAIL = PastMail()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +54,16 @@ async def simulate_change(
     change: ChangeOfRules,
     now: datetime,
     progress: Progress,
-    *,
-    since: datetime,
-    most: int,
-    account: str | None,
+    mail: PastMail = ALL_MAIL,
 ) -> SimulationResult:
-    """Replay the mail since a time, or the newest, under the present rules and under the changed ones."""
-    account_id = None if account is None else (await find_account(database, account)).id
+    """Replay the mail under the present rules and under the changed ones."""
+    account_id = None if mail.account is None else (await find_account(database, mail.account)).id
     drafts: Sequence[RuleDraft] = await with_resolved_scopes(database, change.drafts)
     stored = await database.run(list_rules())
     question = SimulationRequest(
         [view.rule for view in stored if view.decides],
         replace(change, drafts=drafts).applied_to(stored),
-        MessageSelection(since, most, account_id),
+        MessageSelection(mail.since or LONG_AGO, mail.limit, account_id),
         policy_of(settings),
         settings.model.provider != "none",
         timedelta(days=settings.outbound.auto_reply_days),

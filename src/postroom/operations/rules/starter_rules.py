@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
+from postroom.core.access import OPERATE, READ
 from postroom.core.actions.steps import leaves_inbox, steps_of
 from postroom.core.rules.starter import Starter, drafts_of, starters, starters_named
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import RULES
+from postroom.operations.operation import Argument, command
 from postroom.operations.preview.preview_rules import rules_of
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
@@ -17,7 +20,9 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import applied_migrations
 from postroom.store.mail.simulation import MessageSelection, PastMessage
-from postroom.store.rules.rules import KeptRules, keep_rules, list_rules
+from postroom.store.rules.rules import KeptRules as KeptRules
+from postroom.store.rules.rules import keep_rules, list_rules
+from postroom.system.wall_clock import Clock
 from postroom.triage.decide.simulate import (
     ForeseenDecision,
     Progress,
@@ -33,6 +38,7 @@ LATELY = timedelta(days=7)
 MOST_MAIL = 20_000
 ORIGIN = "starter"
 
+Names = Annotated[Sequence[str], Argument("Starters, as the list names them, or all.", typed_as="NAME…")]
 Chosen = Literal["no", "yes", "partly"]
 
 
@@ -60,12 +66,18 @@ class StarterView:
         self.wait += after.ruling == "approve"
 
 
-async def list_starters(
+@RULES.operation(READ, command("rules starter list"))
+async def list_starters(database: Database, settings: Settings, clock: Clock, /) -> list[StarterView]:
+    """List the starters, and what each would have done by itself to the mail of the last 7 days. It changes nothing."""
+    return await replay_starters(database, settings, clock())
+
+
+async def replay_starters(
     database: Database, settings: Settings, now: datetime, progress: Progress = lambda _done, _total: None
 ) -> list[StarterView]:
     """List every starter with what it would have done, replaying stored mail once for all. Nothing is changed."""
     if not await database.run(applied_migrations()):
-        return views_without_mail()
+        return [_view(each) for each in starters()]
     found = await plain_starters(database)
     context = await load_context(database, policy_of(settings), has_model=False, now=now)
     pairs = [_pair(starter, context) for starter in starters()]
@@ -89,19 +101,15 @@ async def list_starters(
 async def plain_starters(database: Database) -> list[StarterView]:
     """List every starter and whether it is in use, without what it would have done."""
     stored = {view.name for view in await database.run(list_rules()) if view.enabled}
-    found = views_without_mail()
+    found = [_view(each) for each in starters()]
     for view in found:
         view.chosen = _choice_of(view.rules, stored)
     return found
 
 
-def views_without_mail() -> list[StarterView]:
-    """Every starter, where there is no database yet."""
-    return [_view(each) for each in starters()]
-
-
-async def add_starters(by: Caller, names: Sequence[str]) -> KeptRules:
-    """Add the rules of these starters, all or none; rules whose names exist are left as they are."""
+@RULES.operation(OPERATE, command("rules starter add {names}"))
+async def add_starters(by: Caller, /, names: Names) -> KeptRules:
+    """Add the rules of starters to yours. Rules whose names exist already are left as they are. Safe to repeat."""
     await prepare(by.database)
     drafts = [(new_id(), draft) for draft in drafts_of(starters_named(names))]
     return await by.run(keep_rules(drafts, "skip", ORIGIN, by.signature, by.clock()))

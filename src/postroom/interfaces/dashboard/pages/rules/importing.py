@@ -16,8 +16,8 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.pages.rules.drafts import Drafts
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.rules.rule_exchange import RuleFormat
-from postroom.operations.rules.rule_import import ReadImport, enable_import, format_of, keep_import, read_import
+from postroom.operations.rules.rule_exchange import RuleFormat, enable_rules, format_of
+from postroom.operations.rules.rule_import import ReadImport, keep_import, read_import
 
 FORMATS: tuple[RuleFormat, ...] = get_args(RuleFormat)
 MOST_KEPT = 20
@@ -61,7 +61,7 @@ class ImportPage(Page):
 
     async def _enable(self, form: Form) -> Done:
         names = self._find_import(form).harmless
-        count = await enable_import(form.by, names)
+        count = await enable_rules(form.by, names)
         return Done(f"{counted(count, 'rule')} {'is' if count == 1 else 'are'} on.", to="/rules")
 
     def _find_import(self, form: Form) -> ReadImport:

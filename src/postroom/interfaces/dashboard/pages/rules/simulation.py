@@ -20,11 +20,15 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.installation.long_tasks import FromPage, LongTasks, Report
 from postroom.operations.rules.rule_views import read_rule
-from postroom.operations.rules.simulation import CostEstimate, estimate_cost, simulate_change
+from postroom.operations.rules.simulation import (
+    MOST_REPLAYED,
+    CostEstimate,
+    PastMail,
+    estimate_cost,
+    simulate_change,
+)
 from postroom.triage.decide.simulated import ChangeOfRules, SimulationResult
 
-EVERYTHING = timedelta(days=36_500)
-MOST_MESSAGES = 50_000
 MOST_CHANGES = 20
 
 
@@ -55,7 +59,7 @@ class SimulationPage(Page):
             "progress": [Part("done", task.done, "acc")],
             "simulated": task.result,
             "most_changes": MOST_CHANGES,
-            "most_messages": MOST_MESSAGES,
+            "most_messages": MOST_REPLAYED,
         }
 
     def changes(self) -> AsyncIterator[None]:
@@ -77,19 +81,11 @@ class SimulationPage(Page):
             days, window = next((each for each in WINDOWS if str(each[0]) == form.text("days")), WINDOWS[1])
             draft = edited.draft()
             change = await self._change(edited, draft)
-            since = self._clock() - (timedelta(days=days) if days else EVERYTHING)
+            mail = PastMail(self._clock() - timedelta(days=days) if days else None)
 
             async def work(report: Report) -> Simulated:
-                found = await simulate_change(
-                    self._database,
-                    self._settings,
-                    change,
-                    self._clock(),
-                    report,
-                    since=since,
-                    most=MOST_MESSAGES,
-                    account=None,
-                )
+                now = self._clock()
+                found = await simulate_change(self._database, self._settings, change, now, report, mail)
                 cost = estimate_cost(found, self._settings.model)
                 return Simulated(edited, write_rule(draft), draft.name, window, found, cost)
 

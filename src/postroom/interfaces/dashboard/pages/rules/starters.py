@@ -15,7 +15,7 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.installation.long_tasks import LongTask, LongTasks, Report
-from postroom.operations.rules.starter_rules import StarterView, add_starters, list_starters, plain_starters
+from postroom.operations.rules.starter_rules import StarterView, add_starters, plain_starters, replay_starters
 from postroom.words.actions import rule_does
 
 GOOD_FOR_S = 600.0
@@ -62,7 +62,7 @@ class StartersPage(Page):
                 return found
 
         async def work(report: Report) -> Figures:
-            views = await list_starters(self._database, self._settings, self._clock(), report)
+            views = await replay_starters(self._database, self._settings, self._clock(), report)
             return {view.name: view for view in views}
 
         self._counting, self._counted_at = self._tasks.start(None, work), time.monotonic()
