@@ -58,7 +58,7 @@ async def test_progress_shows_live_and_a_job_is_paused_by_key(
         assert (await load(setup, ids["active"])).status == "paused"
         await open_live(page, f"{address}/backfill/{ids['active']}")
         await is_readable(page)
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_an_estimate_comes_by_itself_and_needs_a_tick(
@@ -77,7 +77,7 @@ async def test_an_estimate_comes_by_itself_and_needs_a_tick(
         await page.locator("#agreed").check()
         await page.get_by_role("button", name="Start the backfill").click()
         await expect(page.locator(".toast")).to_contain_text("begins when its connector is free")
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_a_job_is_canceled_without_javascript(browser: Browser, setup: JobSetup, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ async def test_every_page_is_readable_wide_and_narrow_light_and_dark(
                 assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
                 assert await grave_violations(page) == [], (path, width)
             assert await page.locator("#board :is(script, img, h1, [onload], [onmouseover])").count() == 0
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_a_job_that_fails_shows_at_once_and_is_retried_by_keys(
@@ -105,7 +105,7 @@ async def test_a_job_that_fails_shows_at_once_and_is_retried_by_keys(
         await expect(page.get_by_text("Nothing waits.")).to_be_visible()
         await setup.inbox.ingest(event("arrives"))
         await expect(page.get_by_role("region", name="Waiting now")).to_contain_text("event arrives")
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_acts_work_without_javascript(browser: Browser, setup: IntakeSetup) -> None:

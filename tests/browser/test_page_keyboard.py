@@ -81,7 +81,7 @@ async def test_pages_are_opened_and_their_acts_done_by_keyboard_alone(
         await page.keyboard.type("by keyboard")
         await page.keyboard.press("Enter")
         await expect(page.get_by_text("by keyboard")).to_be_visible()
-    assert complaints == []
+        assert complaints == []
 
 
 @pytest.mark.parametrize("path", ["/connectors/new", "/rules/import"])

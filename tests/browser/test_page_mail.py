@@ -78,7 +78,7 @@ async def test_mail_is_read_opened_and_archived_by_keyboard(
         await carry_out_undo(box, (await last_action(box, "done")).id)
         await expect(page.get_by_role("region", name="Actions").locator(".pill")).to_have_text("undone")
         await expect(page.get_by_role("region", name="From arrival to now")).to_contain_text("That was undone")
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_on_wide_screens_the_list_stays_beside_the_open_message(
@@ -113,7 +113,7 @@ async def test_on_wide_screens_the_list_stays_beside_the_open_message(
         await expect(page.locator("#lines")).to_be_hidden()
         await page.get_by_role("link", name="Close").click()
         await expect(page.locator("#lines")).to_be_visible()
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_new_mail_appears_within_the_open_list(page: Page, complaints: BrowserErrors, database: Database) -> None:
@@ -128,7 +128,7 @@ async def test_new_mail_appears_within_the_open_list(page: Page, complaints: Bro
         await expect(page.locator("#lines li", has_text="Just in")).to_contain_text("needs approval")
         await expect(page).to_have_title("(1) Mail · Postroom")
         assert await page.evaluate("window.sameDocument")
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_approvals_are_answered_by_keyboard_and_ticks_outlive_an_update(
@@ -156,9 +156,9 @@ async def test_approvals_are_answered_by_keyboard_and_ticks_outlive_an_update(
         await page.keyboard.press("j")
         await page.keyboard.press("r")
         await expect(page.get_by_role("status").filter(has_text="Rejected: it is not done.")).to_be_visible()
+        assert complaints == []
     states = [(await database.run(approvals.show_approval(each.id))).state for each in (first, second, third)]
     assert states == ["queued", "rejected", "approved_pending"]
-    assert complaints == []
 
 
 async def test_everything_works_without_javascript(browser: Browser, database: Database) -> None:

@@ -60,7 +60,7 @@ async def test_it_reads_well_changes_live_and_releases_by_key(
         await open_live(page, f"{address}/outbound/{ids['partial']}")
         await expect(page.get_by_role("region", name="Recipients")).to_contain_text("no such user here")
         await is_readable(page)
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_a_destination_is_paused_without_javascript(browser: Browser, database: Database, tmp_path: Path) -> None:
@@ -92,4 +92,4 @@ async def test_a_simulation_shows_progress_and_its_picture(
         colour = await page.locator("svg.waits .f-good").first.evaluate("each => getComputedStyle(each).fill")
         assert colour not in ("none", "rgb(0, 0, 0)")
         await is_readable(page)
-    assert complaints == []
+        assert complaints == []

@@ -88,7 +88,7 @@ async def test_rules_are_read_and_changed_by_keyboard_and_change_by_themselves(
         await page.keyboard.press("j")
         await page.keyboard.press("o")
         await expect(page.locator(".toast")).to_contain_text("“club” is off")
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_a_rule_is_checked_while_it_is_written_and_nothing_typed_is_lost(
@@ -125,7 +125,7 @@ async def test_a_rule_is_checked_while_it_is_written_and_nothing_typed_is_lost(
         await expect(page.get_by_text("can be made again")).to_be_visible()
         await page.get_by_role("button", name="Remove it").click()
         await expect(page.locator(".toast")).to_contain_text("“Parcels” is removed.")
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_everything_can_be_done_without_javascript(browser: Browser, database: Database, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ async def test_hostile_rules_and_mail_stay_text_and_inside_the_page(
                 await expect(page.locator("#checked")).to_contain_text("Newest matches")
             assert await page.locator(harmful).count() == 0
             await stays_inside(page)
-    assert complaints == []
+        assert complaints == []
 
 
 async def test_starters_import_and_filters_are_read_on_any_screen(
@@ -195,4 +195,4 @@ async def test_starters_import_and_filters_are_read_on_any_screen(
         await looks_well(page)
         await page.goto(f"{address}/rules/import")
         await stays_inside(page)
-    assert complaints == []
+        assert complaints == []
