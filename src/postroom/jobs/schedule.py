@@ -40,63 +40,56 @@ class Recurring:
     each_account: Callable[[UUID], NewJob] | None = None
 
 
+@dataclass(eq=False, slots=True)
 class Scheduler:
     """Wakes and enqueues what is due. Called by the leader; two at once do no harm."""
 
-    def __init__(
-        self,
-        database: Database,
-        catalogue: Catalogue,
-        recurring: Sequence[Recurring] = (),
-        clock: Clock = wall_clock,
-        accounts_in_use: Callable[[], Awaitable[Sequence[UUID]]] = _none_in_use,
-    ) -> None:
-        self._database = database
-        self._catalogue = catalogue
-        self._recurring = recurring
-        self._clock = clock
-        self._accounts_in_use = accounts_in_use
+    database: Database
+    catalogue: Catalogue
+    recurring: Sequence[Recurring] = ()
+    clock: Clock = wall_clock
+    accounts_in_use: Callable[[], Awaitable[Sequence[UUID]]] = _none_in_use
 
     async def begin(self) -> None:
         """Store the recurring jobs that this version knows."""
-        now = self._clock()
+        now = self.clock()
         kept = [
             schedules.Schedule(
                 each.name,
                 each.cron,
-                self._catalogue[each.type].name,
+                self.catalogue[each.type].name,
                 json_text(dict(each.payload)),
                 each.priority,
                 next_tick(each.cron, now),
             )
-            for each in self._recurring
+            for each in self.recurring
         ]
-        await self._database.run(schedules.keep_schedules(kept))
+        await self.database.run(schedules.keep_schedules(kept))
 
     async def tick(self) -> datetime | None:
         """Do all that is due now; return the time at which something is due next."""
-        while await self._database.run(store.wake_due(self._clock(), WAKE_BATCH)) == WAKE_BATCH:
+        while await self.database.run(store.wake_due(self.clock(), WAKE_BATCH)) == WAKE_BATCH:
             pass
-        for schedule in await self._database.run(schedules.due_schedules(self._clock())):
+        for schedule in await self.database.run(schedules.due_schedules(self.clock())):
             await self._fire(schedule)
-        times = [await self._database.run(store.next_due()), await self._database.run(schedules.next_schedule())]
+        times = [await self.database.run(store.next_due()), await self.database.run(schedules.next_schedule())]
         return min((time for time in times if time is not None), default=None)
 
     async def _fire(self, schedule: schedules.Schedule) -> None:
         """Enqueue its jobs once, however many ticks were missed while there was no leader."""
-        jobs, now = await self._jobs_of(schedule), self._clock()
-        fired = await self._database.run(schedules.fire(schedule, jobs, next_tick(schedule.cron, now), now))
+        jobs, now = await self._jobs_of(schedule), self.clock()
+        fired = await self.database.run(schedules.fire(schedule, jobs, next_tick(schedule.cron, now), now))
         if fired is not None and any(each.duplicate for each in fired):
             log.info("schedule.still_running", schedule=schedule.name)
 
     async def _jobs_of(self, schedule: schedules.Schedule) -> list[NewJob]:
-        for each in self._recurring:
+        for each in self.recurring:
             if each.name == schedule.name and each.each_account is not None:
-                return [each.each_account(id) for id in await self._accounts_in_use()]
-        kind = self._catalogue[schedule.type]
-        key = f"recurring:{schedule.name}" if _is_while_live(self._catalogue, kind.name) else None
+                return [each.each_account(id) for id in await self.accounts_in_use()]
+        kind = self.catalogue[schedule.type]
+        key = f"recurring:{schedule.name}" if _is_while_live(self.catalogue, kind.name) else None
         payload = from_json(schedule.payload_json)
-        return [new_job(self._catalogue, kind.name, payload, key=key, priority=schedule.priority)]
+        return [new_job(self.catalogue, kind.name, payload, key=key, priority=schedule.priority)]
 
 
 def next_tick(cron: str, after: datetime) -> datetime:

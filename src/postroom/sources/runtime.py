@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -73,23 +74,17 @@ class Connector(NamedTuple):
     version: str
 
 
+@dataclass(eq=False, slots=True)
 class Heartbeats:
     """Reports to the switchboard periodically. A failed report is logged; the next one contains the same."""
 
-    def __init__(
-        self,
-        switchboard: SwitchboardClient,
-        connector: Connector,
-        health: ConnectorHealth,
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._switchboard = switchboard
-        self._connector = connector
-        self._health = health
-        self._clock = clock
+    switchboard: SwitchboardClient
+    connector: Connector
+    health: ConnectorHealth
+    clock: Callable[[], datetime]
 
     def report(self) -> dict[str, Any]:
-        health, now = self._health, self._clock()
+        health, now = self.health, self.clock()
         health.changed.clear()
         status: dict[str, Any] = {
             "state": health.state,
@@ -104,7 +99,7 @@ class Heartbeats:
             checkpoint["contacts_generated_at"] = generated_at.isoformat()
         return {
             "schema_version": SCHEMA,
-            "connector": self._connector._asdict(),
+            "connector": self.connector._asdict(),
             "status": status,
             "counters": dict(health.counters),
             "checkpoint": checkpoint or None,
@@ -112,13 +107,13 @@ class Heartbeats:
         }
 
     async def beat(self) -> None:
-        await self._switchboard.heartbeat(self.report())
+        await self.switchboard.heartbeat(self.report())
 
     async def run(self, every: timedelta = EVERY, shortest: timedelta = SHORTEST) -> None:
         """Report forever: after `every`, and when the state has changed."""
         while True:
             await asyncio.sleep(min(shortest, every).total_seconds())
-            await pause(self._health.changed, max(every - shortest, timedelta(0)))
+            await pause(self.health.changed, max(every - shortest, timedelta(0)))
             try:
                 await self.beat()
             except Exception as error:

@@ -17,6 +17,7 @@ a person is asked.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from email.parser import BytesHeaderParser
 from typing import NamedTuple
@@ -76,30 +77,23 @@ class DraftId(NamedTuple):
             return None
 
 
+@dataclass(eq=False, slots=True)
 class ImapCarrier:
     """Sends mail from one mailbox, which must be under a permit to change anything. `address` is its own."""
 
-    def __init__(
-        self,
-        mailbox: ImapMailbox,
-        submission: Submitter,
-        address: str,
-        sleep: Sleep = asyncio.sleep,
-        grace_s: float = GRACE_S,
-    ) -> None:
-        self._mailbox = mailbox
-        self._submission = submission
-        self._address = address
-        self._sleep = sleep
-        self._grace_s = grace_s
+    mailbox: ImapMailbox
+    submission: Submitter
+    address: str
+    sleep: Sleep = asyncio.sleep
+    grace_s: float = GRACE_S
 
     # drafts
 
     async def create_draft(self, mail: bytes, thread_id: str | None) -> DraftKept:
         """The conversation is in the mail's own headers; the Message-ID is given to it here, before it can leave."""
         del thread_id
-        content, mark = with_message_id(mail, self._address)
-        async with self._mailbox.changing("create_draft") as (finder, changer):
+        content, mark = with_message_id(mail, self.address)
+        async with self.mailbox.changing("create_draft") as (finder, changer):
             folder = await changer.role_folder("DRAFT")
             flags = ["\\Draft", "\\Seen"]
             await changer.run("APPEND", lambda check: finder.session.append(folder.wire, content, flags, check))
@@ -114,27 +108,27 @@ class ImapCarrier:
             return _as_kept(made[0])
 
     async def drafts_of(self, mark: UUID) -> list[DraftKept]:
-        async with self._mailbox.finding() as finder:
+        async with self.mailbox.finding() as finder:
             return [_as_kept(each) for each in await our_mail.drafts_in(finder, mark) if not each.has(LEAVING)]
 
     async def has_draft(self, draft_id: str) -> bool:
-        async with self._mailbox.finding() as finder:
+        async with self.mailbox.finding() as finder:
             return await _unsent(finder, draft_id) is not None
 
     async def delete_draft(self, draft_id: str) -> None:
-        async with self._mailbox.changing("delete_draft") as (finder, changer):
+        async with self.mailbox.changing("delete_draft") as (finder, changer):
             if (draft := await _unsent(finder, draft_id)) is not None:
                 await _remove(finder, changer, draft)
 
     async def marked_drafts(self) -> list[MarkedDraft]:
-        async with self._mailbox.finding() as finder:
+        async with self.mailbox.finding() as finder:
             drafts = await our_mail.drafts_in(finder)
             return [MarkedDraft(*_as_kept(each), each.mark) for each in drafts if not each.has(LEAVING)]
 
     # sending
 
     async def send_draft(self, draft_id: str) -> str | None:
-        async with self._mailbox.changing("send") as (finder, changer):
+        async with self.mailbox.changing("send") as (finder, changer):
             await self._file_leftovers(finder, changer)
             draft = await _unsent(finder, draft_id)
             if draft is None:
@@ -147,7 +141,7 @@ class ImapCarrier:
         except asyncio.CancelledError:
             # What has begun to leave is given the time to end: otherwise nobody could tell what became of it.
             if leaves.is_set():
-                await asyncio.wait({sending}, timeout=self._grace_s)
+                await asyncio.wait({sending}, timeout=self.grace_s)
             sending.cancel()
             await asyncio.wait({sending})
             raise
@@ -156,13 +150,13 @@ class ImapCarrier:
         with contextlib.ExitStack() as on_the_wire:
 
             async def leaving() -> None:
-                async with self._mailbox.changing("send") as (finder, changer):
+                async with self.mailbox.changing("send") as (finder, changer):
                     leaves.set()
                     await _flag(finder, changer, draft, "+", LEAVING)
                     await changer.begin("send", on_the_wire)
 
             try:
-                goodbye = await self._submission.submit(content, leaving)
+                goodbye = await self.submission.submit(content, leaving)
             except PlaceLost:
                 return None
             except NoReply:
@@ -179,7 +173,7 @@ class ImapCarrier:
     async def _give_back(self, draft: OurMail) -> None:
         """Make it a draft again: it was certainly not sent. If that fails, a person is asked in the end."""
         try:
-            async with asyncio.timeout(FILING_S), self._mailbox.changing("send") as (finder, changer):
+            async with asyncio.timeout(FILING_S), self.mailbox.changing("send") as (finder, changer):
                 await _flag(finder, changer, draft, "-", LEAVING)
         except (PostroomError, PlaceLost, TimeoutError, OSError) as error:
             log.warning("imap.draft_not_given_back", delivery=draft.mark, error=type(error).__name__)
@@ -192,7 +186,7 @@ class ImapCarrier:
             async with asyncio.timeout(FILING_S + sum(LOOKS)):
                 await self._mark_taken(draft)
                 await self._wait_for_copy(draft)
-                async with self._mailbox.changing("file") as (finder, changer):
+                async with self.mailbox.changing("file") as (finder, changer):
                     return await self._file(finder, changer, draft, content)
         except (PostroomError, PlaceLost, TimeoutError, OSError) as error:
             log.warning("imap.copy_not_filed", delivery=draft.mark, error=type(error).__name__)
@@ -202,17 +196,17 @@ class ImapCarrier:
         """Mark it, also if the connection was lost while the mail was handed over."""
         for wait_s in MARKING:
             try:
-                async with self._mailbox.changing("file") as (finder, changer):
+                async with self.mailbox.changing("file") as (finder, changer):
                     return await _flag(finder, changer, draft, "+", TAKEN)
             except (MailboxUnreachable, NotSent):
-                await self._sleep(wait_s)
-        async with self._mailbox.changing("file") as (finder, changer):
+                await self.sleep(wait_s)
+        async with self.mailbox.changing("file") as (finder, changer):
             await _flag(finder, changer, draft, "+", TAKEN)
 
     async def _wait_for_copy(self, draft: OurMail) -> None:
-        for wait_s in LOOKS if self._submission.files_copies else ():
-            await self._sleep(wait_s)
-            async with self._mailbox.finding() as finder:
+        for wait_s in LOOKS if self.submission.files_copies else ():
+            await self.sleep(wait_s)
+            async with self.mailbox.finding() as finder:
                 if await our_mail.copy_of(finder, draft) is not None:
                     return
 
@@ -239,7 +233,7 @@ class ImapCarrier:
     async def find_sent(self, mark: UUID, threads: Sequence[str], since: datetime) -> str | None:
         """Among the drafts, if it was taken and is not filed yet; in sent mail; or wherever its owner has put it."""
         del threads
-        async with self._mailbox.finding() as finder:
+        async with self.mailbox.finding() as finder:
             taken = [each for each in await _taken_drafts(finder) if each.mark == mark]
             content = await _content(finder, taken[0]) if taken else b""
             found = None if taken else await our_mail.find_sent(finder, mark, since)
@@ -253,7 +247,7 @@ class ImapCarrier:
     async def _remove_left(self, mark: UUID) -> None:
         """Remove the draft of a mail that was found in sent mail."""
         try:
-            async with self._mailbox.changing("find_sent") as (finder, changer):
+            async with self.mailbox.changing("find_sent") as (finder, changer):
                 for each in await our_mail.drafts_in(finder, mark):
                     if each.has(LEAVING):
                         await _remove(finder, changer, each)
@@ -261,13 +255,13 @@ class ImapCarrier:
             log.info("imap.draft_left", delivery=mark, error=type(error).__name__)
 
     async def newest_sent(self) -> list[SentMail]:
-        async with self._mailbox.finding() as finder:
+        async with self.mailbox.finding() as finder:
             sent = await our_mail.newest_in(finder, "SENT", NEWEST, b"ALL")
             return await _as_sent(finder, [*await _taken_drafts(finder), *sent])
 
     async def sent_since(self, since: datetime) -> list[SentMail]:
-        async with self._mailbox.finding() as finder:
-            sent = await our_mail.sent_since(finder, since, self._address)
+        async with self.mailbox.finding() as finder:
+            sent = await our_mail.sent_since(finder, since, self.address)
             return await _as_sent(finder, [*await _taken_drafts(finder), *sent])
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -85,19 +86,14 @@ class SubmissionAccess(NamedTuple):
     context: ssl.SSLContext
 
 
+@dataclass(eq=False, slots=True)
 class ImapSignIns:
     """The ways into the mailboxes of all accounts that are reached over IMAP."""
 
-    def __init__(
-        self,
-        book: AccountBook,
-        connect_s: float = CONNECT_S,
-        tokens: MailTokens | None = None,
-    ) -> None:
-        self._book = book
-        self._connect_s = connect_s
-        self._tokens = tokens
-        self._turns: dict[UUID, asyncio.Lock] = {}
+    book: AccountBook
+    connect_s: float = CONNECT_S
+    tokens: MailTokens | None = None
+    _turns: dict[UUID, asyncio.Lock] = field(default_factory=dict[UUID, asyncio.Lock], init=False)
 
     def opener(self, account_id: UUID) -> OpenSession:
         return partial(self.open, account_id)
@@ -136,9 +132,9 @@ class ImapSignIns:
 
     def discard(self, account_id: UUID, credentials: Credentials) -> bool:
         """Discard an access token that a server did not accept. False for a password, which stays what it is."""
-        if self._tokens is None or credentials.kind == "password":
+        if self.tokens is None or credentials.kind == "password":
             return False
-        self._tokens.refused(account_id, credentials.secret)
+        self.tokens.refused(account_id, credentials.secret)
         return True
 
     async def refused(
@@ -152,7 +148,7 @@ class ImapSignIns:
         if servers is None:
             return AccountWaits(reason)
         try:
-            is_parked = await self._book.refuse_sign_in(account.id, servers.given_at, reason, "process:imap")
+            is_parked = await self.book.refuse_sign_in(account.id, servers.given_at, reason, "process:imap")
         except StoreError:
             return AccountUnreadable("the refused sign-in could not be stored; it may work later")
         if not is_parked:
@@ -164,7 +160,7 @@ class ImapSignIns:
         async def given() -> Credentials:
             return credentials
 
-        session = await open_session(imap_endpoint_of(servers), given, context_for(servers), self._connect_s)
+        session = await open_session(imap_endpoint_of(servers), given, context_for(servers), self.connect_s)
         try:
             await self._keep_scheme(session, account_id)
         except BaseException:
@@ -179,7 +175,7 @@ class ImapSignIns:
         if session.scheme != "objectid":
             return
         try:
-            last = await self._book.last_message_id(account_id)
+            last = await self.book.last_message_id(account_id)
         except StoreError as error:
             raise AccountUnreadable(f"the account cannot be read now ({type(error).__name__})") from None
         known = None if last is None else read_id(last)
@@ -190,10 +186,10 @@ class ImapSignIns:
         """The password, or an access token by the consent. Raises ImapError; AccountWaits if the consent has ended."""
         if servers.sign_in == "password":
             return Credentials(servers.user_name, secret)
-        if self._tokens is None:
+        if self.tokens is None:
             raise AccountGone(f"{account.email} signs in with access tokens, which are not available here")
         try:
-            token = await self._tokens.of(account.id, servers.given_at)
+            token = await self.tokens.of(account.id, servers.given_at)
         except GrantEnded as error:
             reason = f"{error}; run `{sign_in_command(account.email, HeldConsent.read(secret).app)}`"
             raise await self._park(account, reason, error.reason) from None
@@ -214,18 +210,18 @@ class ImapSignIns:
     async def _usable(self, account_id: UUID, field: str) -> tuple[AccountView, MailServers, str]:
         """The account with its password or consent; mail is sent with those for reading if there is no other."""
         try:
-            held = await self._book.with_secret(account_id, field)
+            held = await self.book.with_secret(account_id, field)
             servers = held.account.servers
             if servers is not None and servers.sign_in != "password":
                 field = REFRESH_TOKEN
-                held = await self._book.with_secret(account_id, field)
+                held = await self.book.with_secret(account_id, field)
             elif held.sealed is None and field == SMTP_PASSWORD:
                 field = PASSWORD
-                held = await self._book.with_secret(account_id, field)
+                held = await self.book.with_secret(account_id, field)
             account, sealed = held
             if account.state != "active" or account.servers is None or sealed is None:
                 raise _unusable(account)
-            return account, account.servers, self._book.open(sealed, account_id, field)
+            return account, account.servers, self.book.open(sealed, account_id, field)
         except NotFound as error:
             raise AccountGone(str(error)) from None
         except VaultError as error:

@@ -6,6 +6,7 @@ Several may run on one database: every step is harmless right after the same ste
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import structlog
@@ -40,36 +41,24 @@ ACTION_STATES = ("queued", "approved_pending", "executing", "failed")
 CALL_STATES = ("started", "answered", "refused", "failed")
 
 
+@dataclass(eq=False, slots=True)
 class Keeper:
     """Sweeps, measures and prunes."""
 
-    def __init__(
-        self,
-        database: Database,
-        queues: Queues,
-        buffer: Buffer,
-        gauges: Gauges,
-        *,
-        keep: timedelta,
-        keep_rollups: timedelta,
-        clock: Clock = wall_clock,
-        log_bytes: Callable[[], int | None] = lambda: None,
-        backfills: BackfillWork | None = None,
-        zone: tzinfo = UTC,
-    ) -> None:
-        """`zone` is that of the owner's day."""
-        self._zone = zone
-        self._database = database
-        self._queues = queues
-        self._buffer = buffer
-        self._gauges = gauges
-        self._keep = keep
-        self._keep_rollups = keep_rollups
-        self._clock = clock
-        self._log_bytes = log_bytes
-        self._backfills = backfills
-        self._measure_at = float("-inf")
-        self._sampled_at: datetime | None = None
+    database: Database
+    queues: Queues
+    buffer: Buffer
+    gauges: Gauges
+    _: KW_ONLY
+    keep: timedelta
+    keep_rollups: timedelta
+    clock: Clock = wall_clock
+    log_bytes: Callable[[], int | None] = lambda: None
+    backfills: BackfillWork | None = None
+    zone: tzinfo = UTC
+    """`zone` is that of the owner's day."""
+    _measure_at: float = field(default=float("-inf"), init=False)
+    _sampled_at: datetime | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Run until canceled."""
@@ -80,65 +69,65 @@ class Keeper:
             group.create_task(self._every(timedelta(minutes=1), self.measure_work))
             group.create_task(self._every(timedelta(minutes=1), self.forget_texts))
             group.create_task(self._every(timedelta(minutes=1), self.sample_depths))
-            if self._backfills is not None:
-                group.create_task(self._every(timedelta(minutes=1), self._backfills.begin_day))
+            if self.backfills is not None:
+                group.create_task(self._every(timedelta(minutes=1), self.backfills.begin_day))
             group.create_task(self._every(FOLD_EVERY, self.fold_figures))
             group.create_task(self._every(timedelta(hours=1), self.prune))
 
     async def adopt_strays(self) -> None:
         """Move messages out of tiers that are no longer in the settings; log queues that are not."""
-        for name in self._queues.names:
+        for name in self.queues.names:
             moved = 0
-            while step := await self._database.run(inbox.adopt_strays(self._queues[name], ADOPTED_AT_ONCE)):
+            while step := await self.database.run(inbox.adopt_strays(self.queues[name], ADOPTED_AT_ONCE)):
                 moved += step
             if moved:
                 log.warning("queue.strays_adopted", queue=name, messages=moved)
-        for name in await self._database.run(history.live_queues()):
-            if name not in self._queues.names:
+        for name in await self.database.run(history.live_queues()):
+            if name not in self.queues.names:
                 log.error("queue.not_in_settings", queue=name)
 
     async def measure(self) -> None:
         """Update the depth of each queue in the metrics."""
-        depths = await self._database.run(history.depths())
+        depths = await self.database.run(history.depths())
         found = {(each.queue, each.tier, each.state): float(each.count) for each in depths}
         known = [
             (name, tier, state)
-            for name in self._queues.names
-            for tier in self._queues[name].tiers
+            for name in self.queues.names
+            for tier in self.queues[name].tiers
             for state in ("waiting", "leased")
         ]
-        self._gauges.show(QUEUE_DEPTH, {place: found.get(place, 0.0) for place in known})
+        self.gauges.show(QUEUE_DEPTH, {place: found.get(place, 0.0) for place in known})
 
     async def sample_depths(self) -> None:
         """Store how much waits, once for every five minutes."""
-        now = self._clock()
+        now = self.clock()
         at = now - (now - datetime.min.replace(tzinfo=UTC)) % SAMPLE_EVERY
         if at == self._sampled_at:
             return
-        depths = await self._database.run(history.depths())
+        depths = await self.database.run(history.depths())
         found = {(each.queue, each.tier): each.count for each in depths if each.state == "waiting"}
-        known = [(name, tier) for name in self._queues.names for tier in self._queues[name].tiers]
+        known = [(name, tier) for name in self.queues.names for tier in self.queues[name].tiers]
         samples = [queue_depths.DepthSample(*place, found.get(place, 0)) for place in known]
-        await self._database.run(queue_depths.keep_depths(samples, at))
+        await self.database.run(queue_depths.keep_depths(samples, at))
         self._sampled_at = at
 
     async def measure_log(self) -> None:
         """Update the size of SQLite's write-ahead log in the metrics."""
-        size = self._log_bytes()
+        size = self.log_bytes()
         if size is not None:
-            self._gauges.show(LOG_SIZE, {(): float(size)})
+            self.gauges.show(LOG_SIZE, {(): float(size)})
 
     async def measure_work(self) -> None:
         """Update jobs, actions, approvals, the model's spend and the size of the database in the metrics."""
-        now = self._clock()
-        found = await self._database.run(load_work_figures(now, self._zone))
+        now = self.clock()
+        found = await self.database.run(load_work_figures(now, self.zone))
         waited = 0.0 if found.oldest_approval is None else (now - found.oldest_approval).total_seconds()
-        self._gauges.show(metrics.JOBS, {place: float(count) for place, count in found.jobs.items()})
-        self._gauges.show(metrics.ACTIONS, _by_state(ACTION_STATES, found.actions))
-        self._gauges.show(metrics.APPROVAL_AGE, {(): max(0.0, waited)})
-        self._gauges.show(metrics.MODEL_SPEND, {(): found.model_micros / 1_000_000})
-        self._gauges.show(metrics.MODEL_CALLS, _by_state(CALL_STATES, found.model_calls))
-        self._gauges.show(metrics.DATABASE_SIZE, {(): float(found.database_bytes)})
+        self.gauges.show(metrics.JOBS, {place: float(count) for place, count in found.jobs.items()})
+        self.gauges.show(metrics.ACTIONS, _by_state(ACTION_STATES, found.actions))
+        self.gauges.show(metrics.APPROVAL_AGE, {(): max(0.0, waited)})
+        self.gauges.show(metrics.MODEL_SPEND, {(): found.model_micros / 1_000_000})
+        self.gauges.show(metrics.MODEL_CALLS, _by_state(CALL_STATES, found.model_calls))
+        self.gauges.show(metrics.DATABASE_SIZE, {(): float(found.database_bytes)})
 
     async def _measure_with_backoff(self) -> None:
         """Measure the queues, less often the longer it takes: counting takes time in proportion to the depth."""
@@ -151,35 +140,35 @@ class Keeper:
     async def fold_figures(self) -> None:
         """Sum up the counts by hour whose time is over, a step at a time."""
         for name in figure_folds.STEPS:
-            while await self._database.run(figure_folds.fold_next(name, self._clock())):
+            while await self.database.run(figure_folds.fold_next(name, self.clock())):
                 pass
 
     async def forget_texts(self) -> None:
-        await self._database.run(inbox.forget_texts(self._clock()))
+        await self.database.run(inbox.forget_texts(self.clock()))
 
     async def prune(self) -> None:
         """Delete messages that ended long ago, in batches. Also adopts messages that were replayed into old tiers."""
         await self.adopt_strays()
-        before = self._clock() - self._keep
-        for name in self._queues.names:
+        before = self.clock() - self.keep
+        for name in self.queues.names:
             pruned = PRUNED_AT_ONCE
             while pruned == PRUNED_AT_ONCE:
-                pruned = await self._database.run(inbox.prune_inbox(name, before, PRUNED_AT_ONCE))
-        await self._database.run(rollups.prune_rollups(self._clock() - self._keep_rollups))
-        await self._database.run(queue_depths.prune_depths(self._clock() - self._keep_rollups))
-        await self._database.run(connectors.prune_connectors(before))
+                pruned = await self.database.run(inbox.prune_inbox(name, before, PRUNED_AT_ONCE))
+        await self.database.run(rollups.prune_rollups(self.clock() - self.keep_rollups))
+        await self.database.run(queue_depths.prune_depths(self.clock() - self.keep_rollups))
+        await self.database.run(connectors.prune_connectors(before))
 
     async def _sweep(self) -> None:
         """Return expired leases and end what waited too long, every second while there is anything in the queues."""
         changed = asyncio.Event()
-        subscription = self._database.subscribe(CHANNEL, lambda _message: changed.set())
+        subscription = self.database.subscribe(CHANNEL, lambda _message: changed.set())
         try:
             while True:
                 changed.clear()
                 is_empty = False
                 try:
-                    await self._buffer.sweep()
-                    is_empty = not await self._database.run(inbox.any_message())
+                    await self.buffer.sweep()
+                    is_empty = not await self.database.run(inbox.any_message())
                 except PostroomError as error:
                     log.warning("keeper.interrupted", error=type(error).__name__)
                 await asyncio.sleep(SWEEP_EVERY.total_seconds())

@@ -5,7 +5,7 @@ Every text in a `MailLine` may come from a stranger's mail. Nothing here is trus
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Literal
 
@@ -60,39 +60,33 @@ class HiddenToday:
     lines: Sequence[MailLine]
 
 
+@dataclass(eq=False, slots=True)
 class Overview:
     """Read the overview from the database, and signal announced changes."""
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock = wall_clock,
-        *,
-        model: ModelSettings | None = None,
-        zone: tzinfo = UTC,
-    ) -> None:
-        """`zone` is that of the owner's day."""
-        self._zone = zone
-        self._database = database
-        self._clock = clock
-        self._model = model
+    database: Database
+    clock: Clock = wall_clock
+    _: KW_ONLY
+    model: ModelSettings | None = None
+    zone: tzinfo = UTC
+    """`zone` is that of the owner's day."""
 
     async def lines(self, limit: int) -> Sequence[MailLine]:
         """Return the newest mail, newest first."""
-        return (await list_lines(self._database, MailQuestion(kind="mail"), limit)).lines
+        return (await list_lines(self.database, MailQuestion(kind="mail"), limit)).lines
 
     async def in_line(self) -> Mapping[str, int]:
         """Return how many wait now, by tier, over all queues."""
         counts = Counter[str]()
-        for each in await self._database.run(history.depths()):
+        for each in await self.database.run(history.depths()):
             counts[each.tier] += each.count if each.state == "waiting" else 0
         return +counts
 
     async def road(self, window: timedelta) -> Road:
-        return await read_road(self._database, window, self._clock)
+        return await read_road(self.database, window, self.clock)
 
     async def attention(self, accounts: list[AccountLine]) -> list[Attention]:
-        return await needs_attention(self._database, accounts, self._clock)
+        return await needs_attention(self.database, accounts, self.clock)
 
     async def first_steps(
         self, accounts: list[AccountLine], control: "ControlState", *, has_mail: bool, has_events: bool
@@ -100,46 +94,46 @@ class Overview:
         """Return the steps that lead into a new installation; None when they are behind."""
         if not accounts and (has_mail or has_events):
             return None  # it is used without a mailbox
-        is_paused, has_model = control.paused_since is not None, self._model is not None
-        return await first_steps(self._database, accounts, has_mail=has_mail, has_model=has_model, is_paused=is_paused)
+        is_paused, has_model = control.paused_since is not None, self.model is not None
+        return await first_steps(self.database, accounts, has_mail=has_mail, has_model=has_model, is_paused=is_paused)
 
     async def spend(self) -> ModelStatus | None:
         """Return what the model has cost today; None without one."""
-        if self._model is None:
+        if self.model is None:
             return None
-        return await model_status(self._database, self._model, self._clock, zone=self._zone)
+        return await model_status(self.database, self.model, self.clock, zone=self.zone)
 
     async def hidden_today(self, most: int = 5) -> HiddenToday:
         """Return what was hidden since the owner's midnight and not brought back."""
-        since = day_began(self._clock(), self._zone)
-        count = await count_hidden(self._database, since)
+        since = day_began(self.clock(), self.zone)
+        count = await count_hidden(self.database, since)
         if not count:
             return HiddenToday(0, ())
         asked = MailQuestion(kind="mail", state="hidden", since=since)
-        return HiddenToday(count, (await list_lines(self._database, asked, most)).lines)
+        return HiddenToday(count, (await list_lines(self.database, asked, most)).lines)
 
     async def count_waiting(self) -> int:
         """Return the number of actions that wait for a yes."""
-        return await count_waiting(self._database)
+        return await count_waiting(self.database)
 
     async def accounts(self) -> list[AccountLine]:
-        return await account_lines(self._database, self._clock())
+        return await account_lines(self.database, self.clock())
 
     async def control_state(self) -> ControlState:
-        found = await self._database.run(pauses.standing_pauses())
+        found = await self.database.run(pauses.standing_pauses())
         if not found:
             return ControlState(model=self._model_name)
         everywhere = [each for each in found if each.scope == pauses.ALL]
         first = (everywhere or found)[0]
-        waiting = await released_by_resuming(self._database, None) if everywhere else None
+        waiting = await released_by_resuming(self.database, None) if everywhere else None
         return ControlState(first.since, first.reason, bool(everywhere), self._model_name, waiting or ())
 
     @property
     def _model_name(self) -> str | None:
-        return None if self._model is None else self._model.name
+        return None if self.model is None else self.model.name
 
     def changes(self) -> AsyncIterator[None]:
-        return changes_on(self._database, CHANNELS)
+        return changes_on(self.database, CHANNELS)
 
 
 @dataclass(frozen=True, slots=True)

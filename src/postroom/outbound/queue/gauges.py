@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
@@ -46,25 +47,17 @@ SHOWN = (
 Values = dict[Metric, dict[Attributes, float]]
 
 
+@dataclass(eq=False, slots=True)
 class OutboundGauges:
     """Of several processes only the one that leads shows anything, so that nothing is shown twice."""
 
-    def __init__(
-        self,
-        database: Database,
-        gauges: Gauges,
-        leads: Callable[[], bool],
-        max_queue: int,
-        slots: int,
-        clock: Clock = wall_clock,
-    ) -> None:
-        self._database = database
-        self._gauges = gauges
-        self._leads = leads
-        self._max_queue = max_queue
-        self._slots = slots
-        self._clock = clock
-        self._prune_at: datetime | None = None
+    database: Database
+    gauges: Gauges
+    leads: Callable[[], bool]
+    max_queue: int
+    slots: int
+    clock: Clock = wall_clock
+    _prune_at: datetime | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Run until canceled."""
@@ -79,16 +72,16 @@ class OutboundGauges:
     async def show(self) -> None:
         """Show what is true now, or nothing unless this process leads."""
         values: Values = {}
-        if self._leads():
-            now = self._clock()
-            figures = await self._database.run(load_figures(hour_of(now - HOUR), next_hour(now), now))
-            throttles = await self._database.run(throttle_figures(now - DAY, now))
+        if self.leads():
+            now = self.clock()
+            figures = await self.database.run(load_figures(hour_of(now - HOUR), next_hour(now), now))
+            throttles = await self.database.run(throttle_figures(now - DAY, now))
             values = self._values(figures._replace(throttles=throttles), now)
         for metric in SHOWN:
-            self._gauges.show(metric, values.get(metric, {}))
+            self.gauges.show(metric, values.get(metric, {}))
 
     def _values(self, figures: OutboundFigures, now: datetime) -> Values:
-        queue = queue_stats(figures, self._max_queue, self._slots, now)
+        queue = queue_stats(figures, self.max_queue, self.slots, now)
         abuse = abuse_stats(figures.throttles, figures.throttled_mail)
         values: Values = {
             metrics.OUTBOUND_WAITING: {(lane,): float(count) for lane, count in queue.lanes.items()},
@@ -107,10 +100,10 @@ class OutboundGauges:
         return values | _evenness_values(figures)
 
     async def _prune(self) -> None:
-        now = self._clock()
-        if self._leads() and (self._prune_at is None or now >= self._prune_at):
-            await self._database.run(prune_outbound_figures(now))
-            await self._database.run(prune_suppressions(now))
+        now = self.clock()
+        if self.leads() and (self._prune_at is None or now >= self._prune_at):
+            await self.database.run(prune_outbound_figures(now))
+            await self.database.run(prune_suppressions(now))
             self._prune_at = now + PRUNE_EVERY
 
 

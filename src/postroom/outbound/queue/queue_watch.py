@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
@@ -23,22 +24,20 @@ LOOKING_SHARE = 0.02
 IDLE_S = 60.0
 
 
+@dataclass(eq=False, slots=True)
 class QueueWatch:
     """The health of the queue as it was a moment ago. Without a look yet, there are no limits."""
 
-    def __init__(
-        self, database: Database, max_queue: int, clock: Clock = wall_clock, period: timedelta = PERIOD
-    ) -> None:
-        self._database = database
-        self._max_queue = max_queue
-        self._clock = clock
-        self._period = period
-        self.health: QueueHealth | None = None
+    database: Database
+    max_queue: int
+    clock: Clock = wall_clock
+    period: timedelta = PERIOD
+    health: QueueHealth | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Look again and again until canceled; less often the longer it takes, since many senders may wait."""
         wake = asyncio.Event()
-        subscription = self._database.subscribe(CHANNEL, lambda _message: wake.set())
+        subscription = self.database.subscribe(CHANNEL, lambda _message: wake.set())
         try:
             while True:
                 wake.clear()
@@ -48,15 +47,15 @@ class QueueWatch:
                 except StoreError as error:
                     log.warning("outbound.queue_not_seen", error=type(error).__name__)
                 took = time.monotonic() - started
-                await asyncio.sleep(max(self._period.total_seconds(), took / LOOKING_SHARE))
+                await asyncio.sleep(max(self.period.total_seconds(), took / LOOKING_SHARE))
                 if not waits:
                     await signalled(wake, IDLE_S)
         finally:
             subscription.close()
 
     async def look(self) -> QueueHealth:
-        lanes = await self._database.run(waiting_lanes())
-        self.health = health_of(lanes, self._max_queue, self._clock())
+        lanes = await self.database.run(waiting_lanes())
+        self.health = health_of(lanes, self.max_queue, self.clock())
         return self.health
 
     def limits(self, slots: int) -> dict[Lane, int]:

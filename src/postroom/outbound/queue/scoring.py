@@ -43,24 +43,16 @@ class Scored:
     ended: int = 0
 
 
+@dataclass(eq=False, slots=True)
 class Scoring:
     """With `observe` nobody is throttled; with `off` nobody is scored either. Throttles end in any case."""
 
-    def __init__(
-        self,
-        database: Database,
-        policy: AbusePolicy,
-        detection: Detection = "on",
-        channels: Sequence[Channel] = (),
-        period: timedelta = PERIOD,
-        clock: Clock = wall_clock,
-    ) -> None:
-        self._database = database
-        self._policy = policy
-        self._detection = detection
-        self._channels = channels
-        self._period = period
-        self._clock = clock
+    database: Database
+    policy: AbusePolicy
+    detection: Detection = "on"
+    channels: Sequence[Channel] = ()
+    period: timedelta = PERIOD
+    clock: Clock = wall_clock
 
     async def run(self) -> None:
         """Run until canceled."""
@@ -69,25 +61,25 @@ class Scoring:
                 await self.score()
             except StoreError as error:
                 log.warning("senders.not_scored", error=type(error).__name__)
-            await asyncio.sleep(self._period.total_seconds())
+            await asyncio.sleep(self.period.total_seconds())
 
     async def score(self) -> Scored:
         """Look once at every sender whose score or throttle may have changed."""
-        now, last_id, done = self._clock(), 0, Scored()
-        while page := await self._database.run(scored_senders(now - self._period, last_id, PAGE, now)):
+        now, last_id, done = self.clock(), 0, Scored()
+        while page := await self.database.run(scored_senders(now - self.period, last_id, PAGE, now)):
             await self._score_page(page, now, done)
             last_id = page[-1].id
         if done.senders:
-            await self._database.run(prune_sender_counts(now))
+            await self.database.run(prune_sender_counts(now))
         return done
 
     async def _score_page(self, page: Sequence[ScoredSender], now: datetime, done: Scored) -> None:
         scores = [(sender, self._score_of(sender, now)) for sender in page]
         changed = [(sender.id, score.points) for sender, score in scores if score.points != sender.abuse_score]
         if changed:
-            await self._database.run(record_scores(changed))
+            await self.database.run(record_scores(changed))
         for sender, score in scores:
-            match self._policy.verdict(score.points, sender.throttle, now):
+            match self.policy.verdict(score.points, sender.throttle, now):
                 case "begin":
                     done.throttled += await self._throttle(sender, score, now)
                 case "end":
@@ -98,20 +90,20 @@ class Scoring:
 
     def _score_of(self, sender: ScoredSender, now: datetime) -> Score:
         # That reports do not arrive is the fault of those who they are about; all the others wait for theirs.
-        if self._detection == "off" or sender.tenant == SYSTEM:
+        if self.detection == "off" or sender.tenant == SYSTEM:
             return Score(0)
         return abuse_score(sender.activity(now), now)
 
     async def _throttle(self, sender: ScoredSender, score: Score, now: datetime) -> bool:
-        throttle = self._policy.throttle(score, now)
+        throttle = self.policy.throttle(score, now)
         facts = {"sender_id": sender.id, "score": score.points, "reason": score.reason}
-        if self._detection == "observe":
+        if self.detection == "observe":
             log.info("sender.would_be_throttled", **facts)
             return False
         notice = throttle_notice(sender, score, throttle)
-        jobs = [sender_notice_job(channel, notice, now) for channel in self._channels]
+        jobs = [sender_notice_job(channel, notice, now) for channel in self.channels]
         grounds = senders.Grounds(score.points, sender.first_sign(score))
-        change = await self._database.run(
+        change = await self.database.run(
             senders.throttle_for_score(sender.id, throttle, grounds, jobs, self._signature(), now)
         )
         if change is not None:
@@ -119,7 +111,7 @@ class Scoring:
         return change is not None
 
     async def _end(self, sender: ScoredSender, now: datetime) -> bool:
-        change = await self._database.run(senders.release_for_score(sender.id, self._signature(), now))
+        change = await self.database.run(senders.release_for_score(sender.id, self._signature(), now))
         if change is not None:
             log.info("sender.throttle_ended", sender_id=sender.id)
         return change is not None

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -78,30 +79,23 @@ def allows(policy: StsPolicy, host: str) -> bool:
     return any(name == each or (each.startswith("*.") and name.partition(".")[2] == each[2:]) for each in policy.mx)
 
 
+@dataclass(eq=False, slots=True)
 class StsCache:
     """The policies of destinations. `seconds` is the clock of waits, `now` the one of dates."""
 
-    def __init__(
-        self,
-        dns: Dns,
-        policies: StsPolicies,
-        fetch: FetchPolicy,
-        seconds: Callable[[], float],
-        now: Callable[[], datetime],
-    ) -> None:
-        self._dns = dns
-        self._policies = policies
-        self._fetch = fetch
-        self._seconds = seconds
-        self._now = now
-        self._known: dict[str, StsPolicy | None] = {}
-        self._failed: dict[str, float] = {}
+    dns: Dns
+    policies: StsPolicies
+    fetch: FetchPolicy
+    seconds: Callable[[], float]
+    now: Callable[[], datetime]
+    _known: dict[str, StsPolicy | None] = field(default_factory=dict[str, StsPolicy | None], init=False)
+    _failed: dict[str, float] = field(default_factory=dict[str, float], init=False)
 
     async def policy(self, domain: str) -> StsPolicy | None:
         """The policy that holds for the domain now, if there is one; `none` counts as none."""
         known = await self._unexpired_policy(domain)
         try:
-            announced = announced_id(await self._dns.texts(f"_mta-sts.{domain}"))
+            announced = announced_id(await self.dns.texts(f"_mta-sts.{domain}"))
         except DnsFailed:
             announced = None
         if announced is not None and (known is None or known.id != announced) and self._may_fetch(domain):
@@ -110,23 +104,23 @@ class StsCache:
 
     async def _unexpired_policy(self, domain: str) -> StsPolicy | None:
         if domain not in self._known:
-            self._remember(domain, await self._policies.kept(domain))
+            self._remember(domain, await self.policies.kept(domain))
         known = self._known[domain]
-        return known if known is not None and known.expires_at > self._now() else None
+        return known if known is not None and known.expires_at > self.now() else None
 
     async def _fetch_policy(self, domain: str, id: str) -> StsPolicy | None:
         try:
-            policy = read_policy(await self._fetch(domain), id, self._now())
+            policy = read_policy(await self.fetch(domain), id, self.now())
         except NoPolicy:
-            self._failed[domain] = self._seconds()
+            self._failed[domain] = self.seconds()
             return None
         self._failed.pop(domain, None)
         self._remember(domain, policy)
-        await self._policies.keep(domain, policy)
+        await self.policies.keep(domain, policy)
         return policy
 
     def _may_fetch(self, domain: str) -> bool:
-        return self._seconds() >= self._failed.get(domain, float("-inf")) + AGAIN_AFTER_S
+        return self.seconds() >= self._failed.get(domain, float("-inf")) + AGAIN_AFTER_S
 
     def _remember(self, domain: str, policy: StsPolicy | None) -> None:
         for table in (self._known, self._failed):

@@ -45,24 +45,22 @@ class RetentionPreview:
             self.samples += [message for message, _ in found[: MOST_SAMPLES - len(self.samples)]]
 
 
+@dataclass(eq=False, slots=True)
 class Retention:
     """Applies one policy to stored mail."""
 
-    def __init__(
-        self, database: Database, policy: RetentionPolicy, clock: Clock = wall_clock, batch: int = BATCH
-    ) -> None:
-        self._database = database
-        self._policy = policy
-        self._clock = clock
-        self._batch = batch
-        self._known: dict[str, Known] = {}
+    database: Database
+    policy: RetentionPolicy
+    clock: Clock = wall_clock
+    batch: int = BATCH
+    _known: dict[str, Known] = field(default_factory=dict[str, Known], init=False)
 
     async def preview(self, ran_by: str) -> RetentionPreview:
         """Find what would be pruned now, change nothing, and record the dry run with its counts."""
-        started, preview = self._clock(), RetentionPreview()
+        started, preview = self.clock(), RetentionPreview()
         async with aclosing(self._past()) as batches:
             async for found in batches:
-                held = await self._database.run(retention.held_messages([past.id for _, past in found], self._clock()))
+                held = await self.database.run(retention.held_messages([past.id for _, past in found], self.clock()))
                 preview.add([each for each in found if each[1].id not in held], len(held))
         await self._record(preview.counts, ran_by, started, is_dry=True)
         return preview
@@ -74,12 +72,12 @@ class Retention:
 
         With `approved_only`, raises Refused when these settings are not, or no longer, the approved ones.
         """
-        started, counts = self._clock(), PruneCounts()
-        approved = self._policy.as_json() if approved_only else None
+        started, counts = self.clock(), PruneCounts()
+        approved = self.policy.as_json() if approved_only else None
         async with aclosing(self._past()) as batches:
             async for found in batches:
                 entry, past = signed._replace(entry_id=new_id()), [past for _, past in found]
-                pruned = await self._database.run(retention.prune_messages(past, entry, self._clock(), approved))
+                pruned = await self.database.run(retention.prune_messages(past, entry, self.clock(), approved))
                 counts = counts.plus(pruned)
                 between()
         if counts.messages:
@@ -90,13 +88,13 @@ class Retention:
     async def _forget_words(self, between: Callable[[], None]) -> None:
         """Remove the words of pruned mail from the search index, in small steps."""
         pages = -MERGED_PAGES
-        while await self._database.run(retention.merge_words(pages)):
+        while await self.database.run(retention.merge_words(pages)):
             pages = MERGED_PAGES
             between()
 
     async def _past(self) -> AsyncGenerator[list[tuple[KeptMessage, PastMessage]]]:
         """The messages that are past their time, oldest first, in batches."""
-        shortest, now = self._policy.shortest, self._clock()
+        shortest, now = self.policy.shortest, self.clock()
         if shortest is None:
             return
         try:
@@ -104,7 +102,7 @@ class Retention:
         except OverflowError:
             return
         position = START
-        while page := await self._database.run(retention.kept_messages(before, position, self._batch)):
+        while page := await self.database.run(retention.kept_messages(before, position, self.batch)):
             found = [(each, past) for each in page if (past := await self._judge(each, now)) is not None]
             if found:
                 yield found
@@ -116,14 +114,14 @@ class Retention:
             known = self._known.get(message.endpoint_identity) or await self._load_known(message)
             facts = IngestionFacts(message.sender, message.headers, text=message.text_start)
             categories = tuple(categories_of(facts, known))
-        if not self._policy.is_past(message.ingestion_tier, categories, message.stored_at, now):
+        if not self.policy.is_past(message.ingestion_tier, categories, message.stored_at, now):
             return None
         return PastMessage(message.id, message.ingestion_tier, categories)
 
     async def _load_known(self, message: KeptMessage) -> Known:
         """The people that an account knows, which a category may depend on."""
         found: list[str] = []
-        while page := await self._database.run(
+        while page := await self.database.run(
             contacts.export_contacts(message.endpoint_identity, found[-1] if found else "", CONTACTS_AT_ONCE)
         ):
             found += page
@@ -132,8 +130,8 @@ class Retention:
         return known
 
     async def _record(self, counts: PruneCounts, ran_by: str, started: datetime, *, is_dry: bool) -> None:
-        policy, ended = self._policy.as_json(), self._clock()
+        policy, ended = self.policy.as_json(), self.clock()
         run = RetentionRun(
             new_id(), is_dry, policy, counts.messages, counts.held, counts.as_json(), ran_by, started, ended
         )
-        await self._database.run(retention.record_run(run))
+        await self.database.run(retention.record_run(run))

@@ -6,7 +6,7 @@ is canceled with the reason, which is no failure.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import cast
 from uuid import UUID
@@ -38,43 +38,35 @@ from postroom.triage.handlers.payload import text_field, uuid_field
 Ending = Transaction[str | None]
 
 
+@dataclass(eq=False, slots=True)
 class OutboundSend:
     """`answer_again` is how long one sender is not answered a second time."""
 
-    def __init__(
-        self,
-        database: Database,
-        mailbox_of: MailboxOf,
-        hourly_cap: int,
-        answer_again: timedelta,
-        rollout: Rollout = outbound.EVERYWHERE,
-        clock: Clock = wall_clock,
-    ) -> None:
-        self._database = database
-        self._mailbox_of = mailbox_of
-        self._hourly_cap = hourly_cap
-        self._answer_again = answer_again
-        self._rollout = rollout
-        self._clock = clock
+    database: Database
+    mailbox_of: MailboxOf
+    hourly_cap: int
+    answer_again: timedelta
+    rollout: Rollout = outbound.EVERYWHERE
+    clock: Clock = wall_clock
 
     async def __call__(self, run: JobRun) -> None:
-        action = _sending_part(await self._database.run(actions.load_action(uuid_field(run.job, "action_id"))))
+        action = _sending_part(await self.database.run(actions.load_action(uuid_field(run.job, "action_id"))))
         _check_payload(run, action)
-        beginning = actions.begin_action(run.job, action.id, self._hourly_cap, self._clock())
-        if not await may_begin(run, self._database, beginning):
+        beginning = actions.begin_action(run.job, action.id, self.hourly_cap, self.clock())
+        if not await may_begin(run, self.database, beginning):
             return
         try:
             await run.complete(await self._ending(run, action))
         except JobError as error:
             if is_the_end(run, error):
-                await self._database.run(actions.fail_action(run.job, action.id, str(error), self._clock()))
+                await self.database.run(actions.fail_action(run.job, action.id, str(error), self.clock()))
             raise
 
     async def _ending(self, run: JobRun, action: actions.Action) -> Ending:
         """The transaction that ends the job: it admits the mail, or records why it is not sent."""
         try:
             check_parameters(action.action_type, action.parameters)
-            message = await self._database.run(load_message(action.message_id))
+            message = await self.database.run(load_message(action.message_id))
             if action.action_type == "forward":
                 return await self._forward(run, action, message)
             return await self._reply(run, action, message)
@@ -86,10 +78,10 @@ class OutboundSend:
     async def _forward(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
         if message.account_email.lower() in hops(message.facts.headers):
             reason = "it was forwarded from here before; forwarding it again would make a loop"
-            return outbound.refuse_mail(run.job, action.id, reason, self._clock())
-        raw = await (await self._mailbox_of(action.account_id)).raw(action.provider_message_id)
+            return outbound.refuse_mail(run.job, action.id, reason, self.clock())
+        raw = await (await self.mailbox_of(action.account_id)).raw(action.provider_message_id)
         author = await self._author(message)
-        id, now = new_id(), self._clock()
+        id, now = new_id(), self.clock()
         source = await self._source(action, message, recipients_of(action.parameters))
 
         def build() -> Built:
@@ -102,29 +94,29 @@ class OutboundSend:
         # Twenty-five megabytes of attachments take time: the event loop must not wait for them.
         built = await asyncio.to_thread(build)
         guard = outbound.SendGuard(message.facts.sender, message.facts.labels)
-        return outbound.admit_mail(run.job, _new(id, action, message, built, source), guard, now, self._rollout)
+        return outbound.admit_mail(run.job, _new(id, action, message, built, source), guard, now, self.rollout)
 
     async def _reply(self, run: JobRun, action: actions.Action, message: StoredMessage) -> Ending:
         """Replies go to the address in `Reply-To`, and only if both it and the sender may be answered (RFC 3834)."""
-        found, now, id = message.facts, self._clock(), new_id()
+        found, now, id = message.facts, self.clock(), new_id()
         original = Original(found.sender, found.subject, found.headers)
         for address in dict.fromkeys((found.sender, answer_address(original))):
             if (reason := why_not_answered(address, found.headers, message.own_addresses)) is not None:
                 return outbound.refuse_mail(run.job, action.id, f"it is not answered: {reason}", now)
         source = await self._source(action, message, (answer_address(original),))
         built = build_reply(id, await self._author(message), original, action.parameters, now, source)
-        guard = outbound.SendGuard(found.sender, found.labels, once_since=now - self._answer_again)
+        guard = outbound.SendGuard(found.sender, found.labels, once_since=now - self.answer_again)
         new = _new(id, action, message, built, source, message.provider_thread_id or None)
-        return outbound.admit_mail(run.job, new, guard, now, self._rollout)
+        return outbound.admit_mail(run.job, new, guard, now, self.rollout)
 
     async def _author(self, message: StoredMessage) -> Author:
         """The account's address, under the name that the user has given themselves in the mailbox."""
-        mailbox = await self._mailbox_of(message.account_id)
+        mailbox = await self.mailbox_of(message.account_id)
         return Author(message.account_email, await mailbox.display_name(message.account_email))
 
     async def _source(self, action: actions.Action, message: StoredMessage, recipients: Iterable[str]) -> str:
         """The source key of the mail; empty in a database that has no identity yet."""
-        timeline = await self._database.run(load_timeline())
+        timeline = await self.database.run(load_timeline())
         if timeline is None:
             return ""
         kind = MESSAGE_TYPES[action.action_type]

@@ -1,5 +1,6 @@
 """The `sender.notify` job: tell people, on one channel, that a sender was throttled."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from postroom.core.errors import Fatal
@@ -21,26 +22,24 @@ class NoticeAddresses(NamedTuple):
     own: str
 
 
+@dataclass(eq=False, slots=True)
 class SenderNotify:
     """A channel that is no longer set up is told nothing, and its job ends as failed."""
 
-    def __init__(
-        self, webhook: SignedWebhook | None, addresses: NoticeAddresses | None, clock: Clock = wall_clock
-    ) -> None:
-        self._webhook = webhook
-        self._addresses = addresses
-        self._clock = clock
+    webhook: SignedWebhook | None
+    addresses: NoticeAddresses | None
+    clock: Clock = wall_clock
 
     async def __call__(self, run: JobRun) -> None:
         notice = {name: value for name, value in run.job.payload.items() if name != "channel"}
         match text_field(run.job, "channel"):
-            case "mail" if self._addresses is not None:
-                now = self._clock()
-                mail = notice_mail(new_id(), notice, *self._addresses, now)
+            case "mail" if self.addresses is not None:
+                now = self.clock()
+                mail = notice_mail(new_id(), notice, *self.addresses, now)
                 await run.complete(queue_notice(run.job, mail, now))
-            case "webhook" if self._webhook is not None:
+            case "webhook" if self.webhook is not None:
                 id = f"{EVENT}:{run.job.id}"
-                await self._webhook.deliver(id, {"id": id, "event": EVENT, **notice})
+                await self.webhook.deliver(id, {"id": id, "event": EVENT, **notice})
             case channel:
                 raise Fatal(
                     f"notices by {channel[:20]} are not set up; see outbound.notice_to and the settings beside it"

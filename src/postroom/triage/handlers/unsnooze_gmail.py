@@ -1,5 +1,6 @@
 """The `unsnooze.gmail` job: bring a snoozed message back to the inbox at its time."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,33 +17,27 @@ from postroom.triage.handlers.payload import text_field, uuid_field
 from postroom.triage.handlers.traced_mailbox import traced
 
 
+@dataclass(eq=False, slots=True)
 class UnsnoozeGmail:
     """Add INBOX and remove the snooze label, even if someone has removed it already. A deleted message needs no waking,
     and one that the user archived or trashed stays there. If it was snoozed again, that snooze's job wakes it.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        mailbox_of: MailboxUnder,
-        snooze_label: str,
-        clock: Clock = wall_clock,
-    ) -> None:
-        self._database = database
-        self._mailbox_of = mailbox_of
-        self._snooze_label = snooze_label
-        self._clock = clock
+    database: Database
+    mailbox_of: MailboxUnder
+    snooze_label: str
+    clock: Clock = wall_clock
 
     async def __call__(self, run: JobRun) -> None:
         account_id = uuid_field(run.job, "account_id")
         id, gmail_id = await self._message(run, account_id)
-        await self._database.run(pauses.check_paused(account_id))
+        await self.database.run(pauses.check_paused(account_id))
         if await self._is_snoozed_anew(run):
             return
         snooze = await self._snooze_of(run)
-        place = None if id is None else await self._database.run(actions.last_place(id))
+        place = None if id is None else await self.database.run(actions.last_place(id))
         try:
-            mailbox = traced(await self._mailbox_of(run.permit(account_id, gives_back=True)))
+            mailbox = traced(await self.mailbox_of(run.permit(account_id, gives_back=True)))
             label_ids = await self._label_ids(run, mailbox)
             placed = await wake(
                 mailbox, gmail_id, label_ids, snooze.hidden_at, was_hidden=snooze.was_hidden, place=place
@@ -52,15 +47,15 @@ class UnsnoozeGmail:
         except Fatal as error:  # the account was removed: if it is connected again, its mail still has to come back
             raise Parked(parking_key(account_id), str(error)) from error
         labels, moved_to = (None, None) if placed is None else (placed.labels, placed.moved_from(gmail_id))
-        await run.complete(actions.end_woken(run.job, id, labels, self._clock(), moved_to))
+        await run.complete(actions.end_woken(run.job, id, labels, self.clock(), moved_to))
 
     async def _message(self, run: JobRun, account_id: UUID) -> tuple[UUID | None, str]:
         """Return its id and Gmail's. A message that a sweep found in the mailbox need not be stored."""
         if "gmail_id" in run.job.payload:
             gmail_id = text_field(run.job, "gmail_id")
-            return await self._database.run(mail.find_message_id(account_id, gmail_id)), gmail_id
+            return await self.database.run(mail.find_message_id(account_id, gmail_id)), gmail_id
         try:
-            message = await self._database.run(mail.load_message(uuid_field(run.job, "message_id")))
+            message = await self.database.run(mail.load_message(uuid_field(run.job, "message_id")))
         except NotFound as error:
             raise Fatal(str(error)) from None
         return message.id, message.provider_message_id
@@ -68,14 +63,14 @@ class UnsnoozeGmail:
     async def _is_snoozed_anew(self, run: JobRun) -> bool:
         if "action_id" not in run.job.payload:
             return False
-        return await self._database.run(actions.is_snoozed_again(uuid_field(run.job, "action_id"), self._clock()))
+        return await self.database.run(actions.is_snoozed_again(uuid_field(run.job, "action_id"), self.clock()))
 
     async def _snooze_of(self, run: JobRun) -> "_Snooze":
         """Look up how the snooze ended. A message that is woken while it is still being hidden would stay hidden, so
         waking waits for that."""
         if "action_id" not in run.job.payload:
             return _Snooze(None, was_hidden="gmail_id" not in run.job.payload)
-        action = await self._database.run(actions.load_action(uuid_field(run.job, "action_id")))
+        action = await self.database.run(actions.load_action(uuid_field(run.job, "action_id")))
         if action.state == "executing":
             raise Retryable("the message is still being snoozed; it is woken after that")
         found = (action.undo_hint or {}).get("snooze_history_id")
@@ -87,7 +82,7 @@ class UnsnoozeGmail:
         if isinstance(named, str) and named:
             return frozenset({named})
         try:
-            return frozenset({await mailbox.label_id(self._snooze_label, create=False)})
+            return frozenset({await mailbox.label_id(self.snooze_label, create=False)})
         except LabelMissing:
             return frozenset()
 

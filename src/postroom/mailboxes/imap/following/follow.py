@@ -11,6 +11,7 @@ find it either. Mail in the trash, in spam and in drafts is not read; if it is m
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -60,39 +61,29 @@ class _Differences(NamedTuple):
     found_again: set[str]
 
 
+@dataclass(eq=False, slots=True)
 class Follower:
     """One mailbox, followed. `known` tells the reader where the messages are that it is about to read."""
 
-    def __init__(
-        self,
-        account: ImapAccount,
-        index: PlaceIndex,
-        known: KnownPlaces,
-        keywords: Keywords,
-        knowledge: Knowledge,
-        reader: MessageReader,
-        ingester: MailIngester,
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._account = account
-        self._index = index
-        self._known = known
-        self._keywords = keywords
-        self._knowledge = knowledge
-        self._reader = reader
-        self._ingester = ingester
-        self._clock = clock
-        self._folders = CachedFolders()
-        self._turn = 0
-        self.fresh = 0
+    account: ImapAccount
+    index: PlaceIndex
+    known: KnownPlaces
+    keywords: Keywords
+    knowledge: Knowledge
+    reader: MessageReader
+    ingester: MailIngester
+    clock: Callable[[], datetime]
+    _folders: CachedFolders = field(default_factory=CachedFolders, init=False)
+    _turn: int = field(default=0, init=False)
+    fresh: int = field(default=0, init=False)
 
     async def round(self, since: datetime, *, again: bool = False) -> int:
         """List and report everything that changed, and read sent mail; return how many messages were new. Mail from
         before `since` is not listed: somebody has only moved it.
         With `again`, all folders are looked at from `since` on, as at first.
         """
-        began, self._turn = self._clock(), self._turn + 1
-        suspects = self._index.missing()
+        began, self._turn = self.clock(), self._turn + 1
+        suspects = self.index.missing()
         news: list[FolderNews] = []
         listed: set[str] = set()
         self.fresh = 0
@@ -105,12 +96,12 @@ class Follower:
     def expect(self, ids: Sequence[str]) -> None:
         """Tell the reader where these messages are, as far as the index knows: then it need not search for them."""
         places: dict[str, Place] = {}
-        for id, wire, uidvalidity, uid in self._index.places_of(ids):
+        for id, wire, uidvalidity, uid in self.index.places_of(ids):
             folder = self._folders.at(wire)
             if folder is not None and (id not in places or _ORDER[folder.role] < _ORDER[places[id].folder.role]):
                 places[id] = Place(folder, uidvalidity, uid, frozenset())
         for id, place in places.items():
-            self._known.keep(id, place)
+            self.known.keep(id, place)
 
     async def _look_into(
         self, folder: Folder, since: datetime, again: bool, news: list[FolderNews], listed: set[str]
@@ -118,7 +109,7 @@ class Follower:
         """List what is new in the folder; add to `news` and `listed`. Many new messages are kept part by part."""
         try:
             async with self._finding() as finder:
-                seen = await look_at(finder, folder, self._index, since, self._turn, again=again)
+                seen = await look_at(finder, folder, self.index, since, self._turn, again=again)
         except ServerFailed as error:
             if folder.role == "INBOX":
                 raise
@@ -127,13 +118,13 @@ class Follower:
             return
         gone, read_until = seen.gone, seen.begun.uidnext
         # Few new messages are read together, unless others wait already.
-        is_ordered = len(seen.new) > CHUNK or (seen.new and len(self._index.waiting))
-        known = self._knowledge.known() if is_ordered and folder.role in _ORDERED else None
+        is_ordered = len(seen.new) > CHUNK or (seen.new and len(self.index.waiting))
+        known = self.knowledge.known() if is_ordered and folder.role in _ORDERED else None
         if seen.is_anew:
             # The new UIDs would be taken for the old ones.
-            lost = self._index.held_at(folder.wire, gone)
-            self._index.settle([], {each.id: each.labels for each in lost.values()}, (), None)
-            self._index.forget_folder(folder.wire)
+            lost = self.index.held_at(folder.wire, gone)
+            self.index.settle([], {each.id: each.labels for each in lost.values()}, (), None)
+            self.index.forget_folder(folder.wire)
             gone = frozenset[int]()
         for begin in range(0, max(len(seen.new), 1), MOST_NEW):
             part = seen.new[begin : begin + MOST_NEW]
@@ -145,9 +136,9 @@ class Follower:
             listed.update(wanted)
             if folder.role == "SENT":
                 # It tells which other mail is a reply, and whom the user knows.
-                self.fresh += await self._reader.take(wanted)
+                self.fresh += await self.reader.take(wanted)
             else:
-                self._index.waiting.add([FoundMessage(id, tier=found.tiers.get(id, LOWEST)) for id in wanted])
+                self.index.waiting.add([FoundMessage(id, tier=found.tiers.get(id, LOWEST)) for id in wanted])
             if begin + MOST_NEW >= len(seen.new):
                 news.append(FolderNews(folder.wire, seen.state, {**seen.changed, **found.held}, gone))
             else:
@@ -156,7 +147,7 @@ class Follower:
                 await self._settle_part(FolderNews(folder.wire, state, found.held, frozenset()), listed)
 
     async def _changed_folders(self, again: bool) -> list[Folder]:
-        async with self._account.session() as session:
+        async with self.account.session() as session:
             # The figures of an open folder are those of when it was last asked for news.
             await session.unselect()
             await session.enable("QRESYNC")
@@ -167,7 +158,7 @@ class Follower:
 
     async def _has_changed(self, session: Session, folder: Folder, figures: Mapping[bytes, Mapping[str, int]]) -> bool:
         """Whether the folder may have changed. Without CONDSTORE flags change unnoticed, so it always may."""
-        before = self._index.state(folder.wire)
+        before = self.index.state(folder.wire)
         condstore = session.offers("CONDSTORE")
         if before is None or before.modseq is None or not condstore:
             return True
@@ -180,8 +171,8 @@ class Follower:
 
     @asynccontextmanager
     async def _finding(self) -> AsyncGenerator[Finder]:
-        async with self._account.session() as session:
-            yield Finder(session, await self._folders.of(session), self._known, self._keywords)
+        async with self.account.session() as session:
+            yield Finder(session, await self._folders.of(session), self.known, self.keywords)
 
     def _messages_to_read(self, folder: Folder, uidvalidity: int, found: Identified, since: datetime) -> list[str]:
         """The messages to read: new ones, by date, whose places the reader is told."""
@@ -190,11 +181,11 @@ class Follower:
         wanted = [
             id
             for id, arrived in sorted(found.arrived.items(), key=lambda each: each[1])
-            if arrived >= since and not self._ingester.has(id)
+            if arrived >= since and not self.ingester.has(id)
         ]
         uids = {held.id: uid for uid, held in found.held.items()}
         for id in wanted:
-            self._known.keep(id, Place(folder, uidvalidity, uids[id], frozenset()))
+            self.known.keep(id, Place(folder, uidvalidity, uids[id], frozenset()))
         return wanted
 
     async def _settle(
@@ -207,25 +198,25 @@ class Follower:
         deleted = [
             _report(id, (), (), deleted=True)[0]
             for id in suspects
-            if id not in after and not self._index.labels_by_place(id)
+            if id not in after and not self.index.labels_by_place(id)
         ]
-        await self._ingester.report([*found.reports, *deleted])
+        await self.ingester.report([*found.reports, *deleted])
         found_again = (suspects.keys() - found.missing.keys()) | found.found_again
-        self._index.settle([*news, *vanished], found.missing, found_again, began)
+        self.index.settle([*news, *vanished], found.missing, found_again, began)
         for each in vanished:
-            self._index.forget_folder(each.folder)
+            self.index.forget_folder(each.folder)
 
     async def _settle_part(self, news: FolderNews, read: set[str]) -> None:
         """Report and write a part of what is new in a folder: once it is written, nothing about it seems to differ."""
         found = self._differences(await self._labels_after([news]), read)
-        await self._ingester.report(found.reports)
-        self._index.settle([news], found.missing, found.found_again, None)
+        await self.ingester.report(found.reports)
+        self.index.settle([news], found.missing, found.found_again, None)
 
     def _differences(self, after: Mapping[str, _BeforeAndAfter], read: set[str]) -> "_Differences":
         """Compare these messages with the index. Those in `read` were just ingested as they are."""
         found = _Differences([], {}, set())
         # Those of a folder that was made anew are missing only until they are found in it.
-        lost = self._index.missing()
+        lost = self.index.missing()
         for id, (before, now) in after.items():
             old = lost.get(id, before or frozenset())
             if now is None:
@@ -235,7 +226,7 @@ class Follower:
             elif before is not None or id in lost:
                 found.reports.extend(_report(id, now - old, old - now))
                 found.found_again.add(id)
-            elif self._ingester.has(id):
+            elif self.ingester.has(id):
                 # It was moved here from where the index does not reach.
                 found.reports.extend(_report(id, now, _USUAL - now))
         return found
@@ -244,9 +235,9 @@ class Follower:
         """The messages of folders that no longer exist."""
         listed = self._folders.listed()
         return [
-            FolderNews(each, state, {}, self._index.uids_in(each))
-            for each in self._index.folders()
-            if each not in listed and (state := self._index.state(each)) is not None
+            FolderNews(each, state, {}, self.index.uids_in(each))
+            for each in self.index.folders()
+            if each not in listed and (state := self.index.state(each)) is not None
         ]
 
     async def _labels_after(self, news: Sequence[FolderNews]) -> dict[str, _BeforeAndAfter]:
@@ -254,7 +245,7 @@ class Follower:
         gone: set[_Spot] = set()
         now_at: dict[str, dict[_Spot, frozenset[str]]] = {}
         for each in news:
-            for uid, item in self._index.held_at(each.folder, each.gone).items():
+            for uid, item in self.index.held_at(each.folder, each.gone).items():
                 gone.add((each.folder, uid))
                 now_at.setdefault(item.id, {})
             for uid, item in each.held.items():
@@ -264,7 +255,7 @@ class Follower:
             if number % _AT_ONCE == 0:
                 # Somebody may have marked a whole folder as read: others in this process have work to do too.
                 await asyncio.sleep(0)
-            before = self._index.labels_by_place(id)
+            before = self.index.labels_by_place(id)
             stayed = {spot: labels for spot, labels in before.items() if spot not in gone}
             found[id] = (_union(before.values()), _union({**stayed, **places}.values()))
         return found
