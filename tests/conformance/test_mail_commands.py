@@ -206,7 +206,7 @@ async def test_the_story_of_mail_that_was_archived_undone_and_archived_by_hand(d
     action = await decide(database, clock, id, rule_name="receipts", safety={"verdict": "allow", "reasons": []})
     assert action is not None
     await carried_out(database, clock, action)
-    told = await show_mail(database, short_id(id), Policy())
+    told = await show_mail(database, Policy(), short_id(id))
     text = "\n".join(line.text for line in told.story)
     for said in (
         f"It arrived in {OWNER}, from mara@lindqvist.example.",
@@ -333,7 +333,7 @@ async def test_a_person_may_not_act_on_protected_mail_or_contradict_themselves(d
 async def test_mail_is_read_and_searched_for_people(database: Database, clock: ManualClock):
     headers = [("cc", "Bob <bob@example.org>"), ("Message-ID", "<one@x.example>")]
     id = await keep_mail(database, clock, subject="Minutes", headers=headers, files=("minutes.pdf",))
-    read = await show_mail(database, "<one@x.example>", Policy())
+    read = await show_mail(database, Policy(), "<one@x.example>")
     assert (read.id, read.text, [each.name for each in read.attachments]) == (id, "Some words.", ["minutes.pdf"])
     assert ("cc", "Bob <bob@example.org>") in read.headers
     found = await list_lines(database, MailQuestion("to:bob has:attachment"), 1)

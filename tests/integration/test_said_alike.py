@@ -23,7 +23,7 @@ async def words_for(database: Database, box: MailSetup) -> set[str]:
     id = box.ids["done"]
     (line,) = [each for each in await Overview(database).lines(10) if each.id == id]
     (listed,) = [each for each in (await list_lines(database, MailQuestion(kind="mail"))).lines if each.id == id]
-    shown = await show_mail(database, str(id), Policy())
+    shown = await show_mail(database, Policy(), str(id))
     (command,) = [each.outcome for each in (await list_by_date(database, MailQuestion(), 10)).lines if each.id == id]
     (action,) = shown.actions
     return {line.state, listed.state, action.state, command.partition(": ")[2] or "done"}

@@ -124,4 +124,4 @@ async def carried_out(database: Database, clock: Callable[[], datetime], action_
 
 async def story_of(database: Database, name: str) -> Sequence[StoryLine]:
     """The way of the message with this id of any kind."""
-    return (await show_mail(database, name, Policy())).story
+    return (await show_mail(database, Policy(), name)).story

@@ -39,6 +39,8 @@ MODULES = (
     "mail.agent_mail",
     "mail.ingest",
     "mail.mail",
+    "mail.mail_lines",
+    "mail.mail_page",
     "mail.reclassify",
     "mail.retention",
     "outbound.destinations",

@@ -1,19 +1,18 @@
 """`postroom mail`: list and search stored mail, read it, and ask why it is where it is."""
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Annotated
 
 import typer
 
-from postroom.core.moments import read_moment
-from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.output import cell, clipped, show_json, show_list, show_wrapped
 from postroom.interfaces.cli.session import Session, command_group
-
-if TYPE_CHECKING:
-    from postroom.operations.mail.mail_lines import MailLine, MailPage
-    from postroom.operations.mail.mail_page import MailDetail
+from postroom.interfaces.cli.table import add_commands
+from postroom.operations.mail.mail_ids import MessageName
+from postroom.operations.mail.mail_lines import MailLine, MailPage, MailQuestion, MailTier, list_by_date, list_lines
+from postroom.operations.mail.mail_page import MailDetail, show_mail
+from postroom.operations.operation import Argument, Limit
 
 app = command_group(
     "List and search stored mail, read it, and ask why it is where it is.\n\n"
@@ -24,40 +23,21 @@ app = command_group(
 
 COLUMNS = ("id", "sent", "from", "subject", "tier", "done", "by")
 FOUND_COLUMNS = ("id", "sent", "from", "subject", "labels")
-TIERS = ("high_priority", "interactive", "default", "history")
 NOTHING_YET = "No mail is stored yet. Mail comes with `postroom serve`, once an account is connected."
-
-MessageId = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="The short id, the whole one, the Gmail id, the Message-ID, or an action's id."),
-]
 
 
 @app.command("list")
 def list_(
     session: Session,
-    account: Annotated[
-        str | None, typer.Option("--account", metavar="ADDRESS", help="Only mail of this account.")
-    ] = None,
-    tier: Annotated[
-        str | None,
-        typer.Option("--tier", help="Only mail of this tier: high_priority, interactive, default, or history."),
-    ] = None,
-    category: Annotated[
-        str | None, typer.Option("--category", help="Only mail of this category, such as finance.")
-    ] = None,
-    kept: Annotated[bool, typer.Option("--kept", help="Only mail with which nothing was done.")] = False,
-    since: Annotated[
-        str | None, typer.Option("--since", help="Only mail sent since then: a span such as 7d, or a time.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")] = 20,
+    account: Annotated[str | None, Argument("Only mail of this account.", typed_as="--account ADDRESS")] = None,
+    tier: Annotated[MailTier | None, Argument("Only mail of this tier.")] = None,
+    category: Annotated[str | None, Argument("Only mail of this category, such as finance.")] = None,
+    kept: Annotated[bool, Argument("Only mail with which nothing was done.")] = False,
+    since: Annotated[datetime | None, Argument("Only mail sent since then.")] = None,
+    limit: Limit = 20,
 ) -> None:
     """List mail, the newest first, with what was done and by whom."""
-    from postroom.operations.mail.mail_lines import MailQuestion, list_by_date
-
-    start = None if since is None else read_moment("--since", since, datetime.now(UTC), ahead=False)
-    wanted = None if tier is None else choice("--tier", tier, TIERS)
-    asked = MailQuestion(kind="mail", tier=wanted, account=account, since=start, category=category)
+    asked = MailQuestion(kind="mail", tier=tier, account=account, since=since, category=category)
     found = session.call(list_by_date, asked, limit, only_kept=kept).lines
     if session.as_json:
         session.show_list(found, ())
@@ -71,40 +51,24 @@ def list_(
 def search(
     session: Session,
     query: Annotated[
-        list[str],
-        typer.Argument(metavar="WORDS", help='Such as: invoice -draft from:"Mara Lindqvist" has:attachment in:inbox.'),
+        Sequence[str],
+        Argument('Such as: invoice -draft from:"Mara Lindqvist" has:attachment in:inbox.', typed_as="WORDS"),
     ],
-    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="At most this many.")] = 20,
+    limit: Annotated[int, Argument("At most this many.", 1, 200)] = 20,
 ) -> None:
     """Search stored mail, the newest first. Accents and case make no difference.
 
     All parts must match: words, "phrases", beginnings (invo*), -excluded, and from:, to:, subject:, label:, in:, is:,
     has:attachment, account:, after:2026-11-01, before:2026-11-15.
     """
-    from postroom.operations.mail.mail_lines import MailQuestion, list_lines
-
     _show_found(session, session.call(list_lines, MailQuestion(" ".join(map(_as_typed, query))), limit))
 
 
 @app.command()
-def show(session: Session, message: MessageId) -> None:
-    """Read one message: its headers, labels, attachments and text."""
-    found = _load(session, message)
-    show_json(found) if session.as_json else _show_text(found)
-
-
-@app.command()
-def why(session: Session, message: MessageId) -> None:
+def why(session: Session, message: MessageName) -> None:
     """Tell the way of one message: how it came, what was decided and why, what was done, and how to take it back."""
-    found = _load(session, message)
+    found = session.ask(show_mail, message=message)
     show_json(found) if session.as_json else _show_story(session, found)
-
-
-def _load(session: Session, message: str) -> "MailDetail":
-    from postroom.operations.mail.mail_page import show_mail
-    from postroom.settings.safety import policy_of
-
-    return session.call(show_mail, message, policy_of(session.settings))
 
 
 def _as_typed(part: str) -> str:
@@ -117,7 +81,7 @@ def _as_typed(part: str) -> str:
     return f'-"{part[1:]}"' if part.startswith("-") else part
 
 
-def _row(mail: "MailLine") -> dict[str, object]:
+def _row(mail: MailLine) -> dict[str, object]:
     name = f"{mail.sender_name} <{mail.sender}>" if mail.sender_name else mail.sender
     return {
         "id": mail.short_id,
@@ -130,7 +94,7 @@ def _row(mail: "MailLine") -> dict[str, object]:
     }
 
 
-def _show_found(session: Session, found: "MailPage") -> None:
+def _show_found(session: Session, found: MailPage) -> None:
     if session.as_json:
         session.show_list(found.lines, ())
     elif found.lines:
@@ -143,7 +107,7 @@ def _show_found(session: Session, found: "MailPage") -> None:
         typer.echo("Older mail is still being indexed and may be missing.", err=True)
 
 
-def _found_rows(found: "MailPage") -> Iterable[dict[str, object]]:
+def _found_rows(found: MailPage) -> Iterable[dict[str, object]]:
     for mail in found.lines:
         yield {
             "id": mail.short_id,
@@ -154,7 +118,27 @@ def _found_rows(found: "MailPage") -> Iterable[dict[str, object]]:
         }
 
 
-def _show_text(mail: "MailDetail") -> None:
+def _show_story(session: Session, mail: MailDetail) -> None:
+    typer.echo(f"{cell(mail.subject)}  ({mail.short_id})")
+    for line in mail.story:
+        when = "" if line.at is None else _minute(line.at)
+        show_wrapped(f"  {when:<16}  ", cell(line.text))
+        if line.command is not None:  # on one line, so that it can be copied
+            typer.echo(f"{'':<20}{session.command_line(line.command)}")
+
+
+def _sent_at(mail: MailLine) -> str:
+    return "" if mail.sent_at is None else _minute(mail.sent_at)
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _show(session: Session, mail: MailDetail) -> None:
+    if session.as_json:
+        show_json(mail)
+        return
     sender = f"{mail.sender_name} <{mail.sender}>" if mail.sender_name else mail.sender
     head = (("From", sender), *mail.headers, ("Date", _minute(mail.sent_at)), ("Subject", mail.subject))
     for name, value in head:
@@ -170,18 +154,4 @@ def _show_text(mail: "MailDetail") -> None:
         typer.echo("… (cut; the whole text is in the mailbox)")
 
 
-def _show_story(session: Session, mail: "MailDetail") -> None:
-    typer.echo(f"{cell(mail.subject)}  ({mail.short_id})")
-    for line in mail.story:
-        when = "" if line.at is None else _minute(line.at)
-        show_wrapped(f"  {when:<16}  ", cell(line.text))
-        if line.command is not None:  # on one line, so that it can be copied
-            typer.echo(f"{'':<20}{session.command_line(line.command)}")
-
-
-def _sent_at(mail: "MailLine") -> str:
-    return "" if mail.sent_at is None else _minute(mail.sent_at)
-
-
-def _minute(moment: datetime) -> str:
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+add_commands(app, "mail", "mail.mail_page", show=_show)

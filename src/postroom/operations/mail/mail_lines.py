@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal, get_args
 from uuid import UUID
 
+from postroom.core.access import READ
 from postroom.core.actions.undo import why_not_undoable
 from postroom.core.days import day_began
 from postroom.core.errors import BadInput, TookTooLong
@@ -20,6 +21,8 @@ from postroom.core.queue.queues import EMAIL, GATEWAY
 from postroom.core.short_ids import short_id
 from postroom.core.views import Internal, Page, Untrusted
 from postroom.operations.accounts.accounts import find_account
+from postroom.operations.nouns import MAIL
+from postroom.operations.operation import dialogue
 from postroom.store.engine.cursors import read_cursor
 from postroom.store.engine.database import Database
 from postroom.store.mail import mail_lists
@@ -41,6 +44,7 @@ KINDS: tuple[Literal["all", "mail", "event"], ...] = ("all", "mail", "event")
 STATES = get_args(mail_lists.StateFilter)
 BY = get_args(mail_lists.ByFilter)
 Kind = Literal["mail", "event"]
+MailTier = Literal["high_priority", "interactive", "default", "history"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +152,9 @@ async def _list(database: Database, asked: MailQuestion, most: int) -> MailPage:
     return _lines(page)
 
 
+@MAIL.operation(READ, dialogue("mail list"))
 async def list_by_date(
-    database: Database, asked: MailQuestion, most: int = PAGE, *, only_kept: bool = False
+    database: Database, /, asked: MailQuestion, most: int = PAGE, *, only_kept: bool = False
 ) -> MailPage:
     """List mail of a tier, account, category or time that is in its mailbox, by its own date; with `only_kept`, mail
     with which nothing was done. Raise NotFound and BadInput.

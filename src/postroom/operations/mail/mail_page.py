@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+from postroom.core.access import READ
 from postroom.core.actions.safety import Policy
 from postroom.core.actions.steps import steps_of
 from postroom.core.actions.undo import why_not_undoable
@@ -15,9 +16,11 @@ from postroom.core.mail.ingestion import IngestionPolicy
 from postroom.core.short_ids import part_of_id, short_id
 from postroom.core.views import Internal, Shown, Untrusted
 from postroom.operations.mail.mail_html import why_no_html
-from postroom.operations.mail.mail_ids import find_message
+from postroom.operations.mail.mail_ids import MessageName, find_message
 from postroom.operations.mail.mail_lines import MailLine, ShownMail, head_of, line_of_event
 from postroom.operations.mail.mail_story import Alternative, StoryLine, tell, weighed
+from postroom.operations.nouns import MAIL
+from postroom.operations.operation import command, dialogue
 from postroom.store.actions.actions import ActionView
 from postroom.store.actions.decisions import Decision, DecisionView
 from postroom.store.engine.database import Database
@@ -144,16 +147,17 @@ class EventDetail:
 async def show_message(database: Database, name: str, policy: Policy) -> MailDetail | EventDetail:
     """Show the message with this id of any kind, or the event with this id. Raise NotFound, BadInput."""
     try:
-        return await show_mail(database, name, policy)
+        return await show_mail(database, policy, name)
     except NotFound:
         if (event := await _event(database, name)) is not None:
             return event
         raise
 
 
-async def show_mail(database: Database, name: str, policy: Policy) -> MailDetail:
-    """Show the message with this id of any kind. Raise NotFound, BadInput."""
-    id = await find_message(database, name)
+@MAIL.operation(READ, command("mail show {message}"), dialogue("mail why"))
+async def show_mail(database: Database, policy: Policy, /, message: MessageName) -> MailDetail:
+    """Read one message: its headers, labels, attachments and text."""
+    id = await find_message(database, message)
     record = await database.run(mail_record(id))
     came = record.mail
     rules = [view.rule for view in await database.run(list_ingestion_rules()) if view.enabled]
