@@ -12,7 +12,7 @@ from postroom.core.errors import Conflict, IllegalMove, KeyMissing, NotFound, Se
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.accounts.sealing import drop_other_keys, reseal_all
-from postroom.mailboxes.gmail.oauth import ConsentRefused
+from postroom.mailboxes.gmail.oauth import GoogleConsentRefused
 from postroom.mailboxes.gmail.scopes import FULL, MODIFY, READONLY, SEND
 from postroom.mailboxes.oauth.tokens import Grant
 from postroom.operations.accounts.accounts import find_account
@@ -185,7 +185,7 @@ async def test_a_consent_is_renewed_and_widened_when_that_is_asked_for(setup: Jo
 async def test_a_consent_that_cannot_be_used_is_refused(
     setup: JobSetup, vault: Vault, given: Grant, words: str
 ) -> None:
-    with pytest.raises(ConsentRefused, match=words):
+    with pytest.raises(GoogleConsentRefused, match=words):
         await connect(Caller(setup.database, signed(), setup.clock), vault, given, ADA, "client")
     assert await setup.database.run(accounts.list_accounts()) == []
 

@@ -7,7 +7,7 @@ import pytest
 from postroom.mailboxes.imap.account import ImapAccount, ImapConnectionLimits, WaitingConnection
 from postroom.mailboxes.imap.errors import Unreachable
 from postroom.mailboxes.imap.following.idle import IdleHints
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 from support.imap_mailbox import account_on
 from support.imap_server import ImapServer
 from support.patience import PATIENCE_S
@@ -86,7 +86,7 @@ async def test_mailboxes_that_wait_for_news_are_bounded_and_leave_connections_fo
 
 
 async def test_a_place_to_wait_is_given_back_if_the_connection_cannot_be_opened() -> None:
-    async def refuse() -> Session:
+    async def refuse() -> ImapSession:
         raise Unreachable("imap.example.com", "refused")
 
     limits = ImapConnectionLimits(2)

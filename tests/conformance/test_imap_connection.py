@@ -18,15 +18,15 @@ from postroom.mailboxes.imap.errors import (
     BadAnswer,
     Busy,
     CommandRefused,
+    ImapSignInRefused,
     NoSuchFolder,
     NotSecure,
     ServerFailed,
-    SignInRefused,
     Unreachable,
 )
 from postroom.mailboxes.imap.folder_names import decoded, encoded
 from postroom.mailboxes.imap.responses import Data
-from postroom.mailboxes.imap.session import BODY_CHUNK, Session
+from postroom.mailboxes.imap.session import BODY_CHUNK, ImapSession
 from postroom.mailboxes.imap.sign_in import Credentials, sign_in
 from postroom.mailboxes.imap.wire import PROBE_AFTER_S, Endpoint
 from support.imap_server import PASSWORD, ImapServer, address_of, authority, trusting
@@ -36,16 +36,16 @@ from support.scripted_imap import GREETING, Script, Talk, scripted_imap
 MAIL = b"From: ada@example.com\r\nMessage-ID: <one@example.com>\r\nSubject: one\r\n\r\nhello\r\n"
 
 
-async def signed_in(server: ImapServer, user: str, profile: str = "all", security: str = "tls") -> Session:
+async def signed_in(server: ImapServer, user: str, profile: str = "all", security: str = "tls") -> ImapSession:
     port = server.tls_port if security == "tls" else server.port
     endpoint = Endpoint(address_of(profile), port, security)  # pyright: ignore[reportArgumentType]
     connection = await Connection.connect(endpoint, trusting(), PATIENCE_S)
     await sign_in(connection, Credentials(user, PASSWORD))
-    return Session(connection)
+    return ImapSession(connection)
 
 
 @pytest.fixture
-async def session(imap_server: ImapServer) -> AsyncGenerator[Session]:
+async def session(imap_server: ImapServer) -> AsyncGenerator[ImapSession]:
     made = await signed_in(imap_server, imap_server.new_user())
     yield made
     await made.log_out()
@@ -61,7 +61,7 @@ async def test_a_mailbox_is_opened(imap_server: ImapServer, security: str, profi
     await session.log_out()
 
 
-async def test_the_life_of_a_message(session: Session) -> None:
+async def test_the_life_of_a_message(session: ImapSession) -> None:
     placed = await session.append(b"INBOX", MAIL, ["\\Flagged"])
     selected = await session.select(b"INBOX")
     assert placed is not None
@@ -91,7 +91,7 @@ async def test_the_life_of_a_message(session: Session) -> None:
     assert (await session.status(b"Trash", "MESSAGES", "UIDNEXT")) == {"MESSAGES": 0, "UIDNEXT": found.uid + 1}
 
 
-async def test_a_large_body_comes_in_parts(session: Session) -> None:
+async def test_a_large_body_comes_in_parts(session: ImapSession) -> None:
     content = MAIL + b"".join(b"%060d\r\n" % number for number in range(3 * BODY_CHUNK // 62))
     placed = await session.append(b"INBOX", content)
     assert placed is not None
@@ -103,7 +103,7 @@ async def test_a_large_body_comes_in_parts(session: Session) -> None:
     assert "\\Seen" not in found.flags
 
 
-async def test_odd_folder_names_survive(session: Session, imap_server: ImapServer) -> None:
+async def test_odd_folder_names_survive(session: ImapSession, imap_server: ImapServer) -> None:
     # Cyrus allows no quotes, backslashes and ampersands in names.
     names = ["Entwürfe/Ä 😀", *(['"Q"', "R&D", "a\\b"] if imap_server.kind == "dovecot" else [])]
     for name in names:
@@ -118,7 +118,7 @@ async def test_odd_folder_names_survive(session: Session, imap_server: ImapServe
         await session.select(b"Nowhere")
 
 
-async def test_qresync_tells_what_changed(session: Session) -> None:
+async def test_qresync_tells_what_changed(session: ImapSession) -> None:
     assert "QRESYNC" in await session.enable("QRESYNC")
     first, second = [await session.append(b"INBOX", MAIL) for _ in range(2)]
     assert first is not None
@@ -154,7 +154,7 @@ async def test_idle_ends_with_the_first_change_and_with_a_signal(imap_server: Im
 
 async def test_a_wrong_password_needs_a_person(imap_server: ImapServer) -> None:
     connection = await Connection.connect(Endpoint("localhost", imap_server.tls_port), trusting(), PATIENCE_S)
-    with pytest.raises(SignInRefused, match="app password") as refused:
+    with pytest.raises(ImapSignInRefused, match="app password") as refused:
         await sign_in(connection, Credentials(imap_server.new_user(), "wrong-secret"))
     assert isinstance(refused.value, NeedsPerson)
     assert "wrong-secret" not in str(refused.value)
@@ -276,7 +276,7 @@ async def test_a_refused_token_is_explained_and_ended(kind: str, last_word: byte
 
     async with scripted_imap(script) as port:
         connection = await connected(port)
-        with pytest.raises(SignInRefused):
+        with pytest.raises(ImapSignInRefused):
             await sign_in(connection, Credentials("ada@x.example", "tok", kind))  # pyright: ignore[reportArgumentType]
         connection.close()
     assert b"auth=Bearer tok\x01\x01" in heard[0]
@@ -348,10 +348,10 @@ async def test_a_bad_answer_is_an_error_of_the_fitting_kind(answer: bytes, error
     async with scripted_imap(script) as port:
         connection = await connected(port)
         if error is None:
-            await Session(connection).fetch([1], "X")
+            await ImapSession(connection).fetch([1], "X")
         else:
             with pytest.raises(error):
-                await Session(connection).fetch([1], "X")
+                await ImapSession(connection).fetch([1], "X")
         connection.close()
 
 

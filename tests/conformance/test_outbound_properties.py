@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from postroom.core.lifecycle import DELIVERY
-from postroom.mailboxes.gmail.errors import Refused
+from postroom.mailboxes.gmail.errors import GmailRefused
 from postroom.store.actions import actions, pauses
 from postroom.store.engine.database import Database, Transaction
 from postroom.store.outbound import outbound
@@ -54,7 +54,7 @@ class Refusing(PostOffice):
     """It takes no mail."""
 
     async def send_draft(self, draft_id: str) -> str | None:
-        raise Refused("drafts.send", 400, "invalidArgument", "look")
+        raise GmailRefused("drafts.send", 400, "invalidArgument", "look")
 
 
 class DiesAt(Mortal):

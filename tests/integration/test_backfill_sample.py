@@ -14,7 +14,7 @@ from postroom.core.mail.categories import CATEGORIES, queries_of
 from postroom.core.mail.ingestion import BULK_PACK, IngestionPolicy, parse_rule
 from postroom.mailboxes.backfill import sample as backfill_sample
 from postroom.mailboxes.backfill.sample import spread
-from postroom.mailboxes.following.request_handlers import RequestHandlers, TookTooLong
+from postroom.mailboxes.following.request_handlers import RequestHandlers, RequestTookTooLong
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.quota import Quota
 from postroom.store.engine.database import Database
@@ -143,7 +143,7 @@ async def test_without_time_to_list_anything_it_says_how_long_it_waited(
 ):
     monkeypatch.setattr(backfill_sample, "LISTS_FOR_S", 0.0)
     deliver(setup, 3, "invoice")
-    with pytest.raises(TookTooLong, match=r"not done after \d s, .* try again later"):
+    with pytest.raises(RequestTookTooLong, match=r"not done after \d s, .* try again later"):
         await sampled(setup, "finance")
 
 

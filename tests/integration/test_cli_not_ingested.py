@@ -13,7 +13,7 @@ from postroom.core.mail.account_repair import repair_for
 from postroom.mailboxes.following.refused import RefusedMail
 from postroom.mailboxes.following.set_aside import ROUNDS, SetAside
 from postroom.mailboxes.gmail.errors import ServerError
-from postroom.mailboxes.gmail.oauth import AppRefused
+from postroom.mailboxes.gmail.oauth import GoogleAppRefused
 from postroom.store.engine.database import Text, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
@@ -157,7 +157,7 @@ def test_a_mailbox_that_is_paused_is_not_looked_at_before_it_is_resumed(shell: S
     [
         ("Google ended it", f"has lost its consent; run `postroom account add gmail --email {ADA}` first"),
         (
-            repair_for(str(AppRefused("invalid_client")), ADA),
+            repair_for(str(GoogleAppRefused("invalid_client")), ADA),
             "Google does not accept the app (invalid_client); check google.client_id and google.client_secret against "
             f"the app in the Google Cloud console, then run `postroom account resume {ADA}`",
         ),

@@ -10,7 +10,7 @@ import pytest
 from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.mail.account_repair import repair_for
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
-from postroom.mailboxes.gmail.oauth import AppRefused
+from postroom.mailboxes.gmail.oauth import GoogleAppRefused
 from postroom.mailboxes.gmail.scopes import LEVELS
 from postroom.operations.accounts.account_status import AccountLine, account_lines
 from postroom.store.accounts.accounts import (
@@ -100,7 +100,7 @@ async def test_an_account_whose_app_was_refused_is_shown_with_what_helps_there(
             id, "gmail", MARA, GivenAccess({REFRESH_TOKEN: Sealed("key", "sealed")}, consent), signed(), granted_at
         )
     )
-    reason = repair_for(str(AppRefused("invalid_client")), MARA)
+    reason = repair_for(str(GoogleAppRefused("invalid_client")), MARA)
     await database.run(lose_consent(id, granted_at, reason, signed(), clock()))
     [shown] = await account_lines(database, clock())
     assert (shown.reason, shown.command) == (

@@ -29,7 +29,7 @@ from postroom.mailboxes.gmail.quota import Quota
 from postroom.mailboxes.gmail.resources import Message
 from postroom.mailboxes.gmail.scopes import LEVELS
 from postroom.mailboxes.gmail.terms import Terms
-from postroom.mailboxes.gmail.tokens import AccessToken, Tokens
+from postroom.mailboxes.gmail.tokens import GmailAccessToken, Tokens
 from postroom_sandbox.consent import CLIENT_ID, CLIENT_SECRET
 from postroom_sandbox.emulator import Emulator
 from postroom_sandbox.faults import Fault
@@ -74,9 +74,9 @@ class Google:
         app = GoogleApp(CLIENT_ID, CLIENT_SECRET, token_url=f"{self.url}/token")
         life = ConsentLife(OWNER, datetime.now(UTC))
 
-        async def fetch(refused: str | None) -> AccessToken:
+        async def fetch(refused: str | None) -> GmailAccessToken:
             grant = await GoogleOAuth(self.http, app).refresh(refresh_token, life, datetime.now(UTC))
-            return AccessToken(grant.access_token, datetime.now(UTC) + grant.expires_in)
+            return GmailAccessToken(grant.access_token, datetime.now(UTC) + grant.expires_in)
 
         return Tokens(fetch, lambda: datetime.now(UTC))
 

@@ -17,9 +17,9 @@ from postroom.mailboxes.gmail.errors import (
     BadAnswer,
     EndlessPages,
     GmailError,
+    GmailTokenUnavailable,
     NotFromGmail,
     ServerError,
-    TokenUnavailable,
     Unreachable,
 )
 from support.gates import owners_client
@@ -190,6 +190,6 @@ async def test_a_token_that_cannot_be_one_is_never_sent_nor_shown(token: str) ->
         return token
 
     async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
-        with pytest.raises(TokenUnavailable) as caught:
+        with pytest.raises(GmailTokenUnavailable) as caught:
             await owners_client(http, "http://127.0.0.1:9", give).get_profile()
     assert not token or token not in "".join(traceback.format_exception(caught.value))

@@ -19,7 +19,7 @@ from postroom.interfaces.http.services import Services
 from postroom.mailboxes.following.envelopes import prepare
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.following.live import GmailConnector
-from postroom.mailboxes.gmail.resources import Body, Header, Message, Part
+from postroom.mailboxes.gmail.resources import Body, GmailPart, Header, Message
 from postroom.operations.jobs.queues import peek
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import switchboard_within
@@ -138,7 +138,7 @@ def test_control_characters_of_a_sender_are_replaced(sender: str) -> None:
         datetime(2026, 11, 15, tzinfo=UTC),
         100,
         "snippet",
-        Part("", "text/plain", "", (Header("From", sender), Header("Subject", "x")), Body(2, b"hi"), ()),
+        GmailPart("", "text/plain", "", (Header("From", sender), Header("Subject", "x")), Body(2, b"hi"), ()),
     )
     known = Known(frozenset(), frozenset(), set())
     made = prepare(message, ENDPOINT, known, datetime(2026, 11, 15, tzinfo=UTC))

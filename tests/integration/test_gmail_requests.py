@@ -224,7 +224,7 @@ def test_everything_is_done_or_given_up_while_whoever_asks_still_waits():
 
 async def test_what_takes_too_long_ends_before_its_lease(setup: GmailSetup, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(asked, "WORKS_FOR_S", 0.0)
-    with pytest.raises(asked.TookTooLong, match="try again later"):
+    with pytest.raises(asked.RequestTookTooLong, match="try again later"):
         await request_handlers(setup).search({"query": "subject:invoice"})
 
 

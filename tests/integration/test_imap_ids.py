@@ -10,7 +10,7 @@ from postroom.mailboxes.imap.errors import NotOffered
 from postroom.mailboxes.imap.folders import FolderMap
 from postroom.mailboxes.imap.labels import Keywords
 from postroom.mailboxes.imap.places import Finder, KnownPlaces
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 from postroom.mailboxes.imap.sign_ins import ImapSignIns
 from postroom.operations.accounts.connecting_imap import connect_imap
 from postroom.operations.caller import Caller
@@ -36,7 +36,7 @@ class Server:
         await talk.obey({})
 
 
-async def opened(server: Server, database: Database, folder: Path, clock: ManualClock, *known: str) -> Session:
+async def opened(server: Server, database: Database, folder: Path, clock: ManualClock, *known: str) -> ImapSession:
     """A connection for an account that has these messages."""
     vault = Vault(folder)
     for number, id in enumerate(known):

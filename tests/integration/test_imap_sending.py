@@ -14,7 +14,7 @@ import pytest
 
 from postroom.core.errors import BadInput, MailboxError, MailboxLater, NeedsPerson, RequestRefused, SafetyRefused
 from postroom.mailboxes.imap.answers import Fetched
-from postroom.mailboxes.imap.errors import Busy, NotOffered, NotSecure, ServerFailed, SignInRefused, Unreachable
+from postroom.mailboxes.imap.errors import Busy, ImapSignInRefused, NotOffered, NotSecure, ServerFailed, Unreachable
 from postroom.mailboxes.imap.sending import LOOKS
 from postroom.mailboxes.imap.sign_in import Credentials
 from postroom.mailboxes.imap.submission import MailNotTaken, NoReply, Submission
@@ -150,13 +150,13 @@ async def test_plain_is_for_this_machine_only() -> None:
 # refusals
 
 CASES: list[tuple[str, Answer, type[Exception], str]] = [
-    ("AUTH", "535 5.7.8 Error: secret-words", SignInRefused, r"535 5.7.8.*app password"),
+    ("AUTH", "535 5.7.8 Error: secret-words", ImapSignInRefused, r"535 5.7.8.*app password"),
     ("AUTH", "454 4.7.0 Temporary", ServerFailed, "454 4.7.0"),
     ("connect", "421 4.3.2 busy", ServerFailed, "421 4.3.2"),
     ("connect", Drop(), Unreachable, "it may work later"),
     ("MAIL", "550 5.7.60 secret-words", MailNotTaken, "does not let this account send under its address.*550 5.7.60"),
     ("MAIL", "552 5.3.4 secret-words", MailNotTaken, "too large"),
-    ("MAIL", "530 5.7.0 secret-words", SignInRefused, "530 5.7.0"),
+    ("MAIL", "530 5.7.0 secret-words", ImapSignInRefused, "530 5.7.0"),
     ("RCPT", "550 5.1.1 secret-words", MailNotTaken, "a recipient .550 5.1.1"),
     ("RCPT", "451 4.3.0 secret-words", ServerFailed, "451 4.3.0"),
     ("DATA", "451 4.7.1 too many mails", Busy, "451 4.7.1"),

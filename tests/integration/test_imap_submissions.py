@@ -10,7 +10,7 @@ from postroom.core.errors import NotAllowed
 from postroom.core.mail.secret_fields import PASSWORD
 from postroom.core.mail.servers import MailServers
 from postroom.mailboxes.accounts.book import AccountBook
-from postroom.mailboxes.imap.errors import SignInRefused
+from postroom.mailboxes.imap.errors import ImapSignInRefused
 from postroom.mailboxes.imap.sign_ins import ImapSignIns
 from postroom.mailboxes.imap.submissions import REFUSED_FOR, Submissions
 from postroom.store.accounts import accounts
@@ -69,11 +69,11 @@ async def test_a_refused_password_is_not_tried_again_until_there_is_another_or_a
         smtp.tls = None
         await connected.give(smtp, "wrong")
         for _ in range(3):
-            with pytest.raises(SignInRefused, match=r"535 5\.7\.8"):
+            with pytest.raises(ImapSignInRefused, match=r"535 5\.7\.8"):
                 await connected.submit()
         assert smtp.connections == 1
         connected.clock.forward(REFUSED_FOR.total_seconds())
-        with pytest.raises(SignInRefused):
+        with pytest.raises(ImapSignInRefused):
             await connected.submit()
         assert smtp.connections == 2
         smtp.answers = {}

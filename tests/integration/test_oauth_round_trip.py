@@ -26,8 +26,8 @@ from postroom.mailboxes.accounts.sealing import reseal_all
 from postroom.mailboxes.gmail import calls
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.credentials import AccessTokens, JobTokens
-from postroom.mailboxes.gmail.errors import ScopeMissing, TokenUnavailable
-from postroom.mailboxes.gmail.oauth import AppRefused, GoogleOAuth
+from postroom.mailboxes.gmail.errors import GmailTokenUnavailable, ScopeMissing
+from postroom.mailboxes.gmail.oauth import GoogleAppRefused, GoogleOAuth
 from postroom.mailboxes.gmail.scopes import COMPOSE, LABELS, MODIFY, READONLY
 from postroom.mailboxes.oauth.tokens import Grant
 from postroom.operations.accounts.accounts import find_account
@@ -176,7 +176,7 @@ async def test_a_short_failure_of_google_before_the_end_is_not_felt(setup: OAuth
     setup.google.emulator.faults.order(Fault(kind="reset", path="/token", times=2))
     assert (await setup.tokens.of(account.id)).value == first.value
     setup.clock.forward(201)
-    with pytest.raises(TokenUnavailable):
+    with pytest.raises(GmailTokenUnavailable):
         await setup.tokens.of(account.id)
     assert (await setup.tokens.of(account.id)).value != first.value
 
@@ -268,7 +268,7 @@ async def test_where_only_a_new_consent_helps_nothing_is_told_of_resuming(setup:
     account = await setup.connect()
 
     async def refuse(*_given: object) -> Grant:
-        raise AppRefused("unauthorized_client")
+        raise GoogleAppRefused("unauthorized_client")
 
     setup.oauth.refresh = refuse  # type: ignore[method-assign]
     with pytest.raises(Parked, match=r"connect the account again$"):
@@ -403,7 +403,7 @@ async def test_no_secret_is_in_the_database_its_log_our_logs_or_an_error(
     await reseal_all(setup.database, setup.vault, setup.vault.add_key(setup.clock()), setup.clock)
     setup.clock.forward(7200)
     setup.google.emulator.faults.order(Fault(kind="drop_reply", path="/token"))
-    with pytest.raises(TokenUnavailable) as unavailable:
+    with pytest.raises(GmailTokenUnavailable) as unavailable:
         await setup.tokens.of(account.id)
     sealed = (await setup.database.run(accounts.account_with_secret(account.id))).sealed
     assert sealed is not None

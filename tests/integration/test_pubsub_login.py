@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from postroom.core.errors import SettingsError
 from postroom.mailboxes.gmail.following.hints import HintsRefused, PubSubHints
 from postroom.mailboxes.gmail.scopes import MODIFY, PUBSUB, Consented
-from postroom.mailboxes.gmail.service_account import KeyFile, KeyRefused, service_account_tokens
-from postroom.mailboxes.gmail.tokens import AccessToken, Tokens
+from postroom.mailboxes.gmail.service_account import KeyRefused, ServiceAccountKeyFile, service_account_tokens
+from postroom.mailboxes.gmail.tokens import GmailAccessToken, Tokens
 from postroom.store.engine.opening import open_database
 from postroom_sandbox.pubsub import Subscription
 from support.clocks import ManualClock
@@ -41,17 +41,17 @@ def subscription(setup: GmailSetup) -> Subscription:
 def consenting(setup: GmailSetup, *scopes: str) -> Tokens:
     """The account's own tokens, as the switchboard gives them."""
 
-    async def fetch(refused: str | None) -> AccessToken:
+    async def fetch(refused: str | None) -> GmailAccessToken:
         issued = setup.emulator.issue_token(scopes=scopes)
         life = timedelta(seconds=issued.expires_in)
-        return AccessToken(issued.access_token, setup.clock() + life, Consented(OWNER, frozenset(scopes)))
+        return GmailAccessToken(issued.access_token, setup.clock() + life, Consented(OWNER, frozenset(scopes)))
 
     return Tokens(fetch, setup.clock)
 
 
 def signing(setup: GmailSetup, path: Path) -> Tokens:
     endpoint = f"{setup.address}/token"
-    return service_account_tokens(setup.http, KeyFile(path, SETTING, [endpoint]), (PUBSUB,), setup.clock)
+    return service_account_tokens(setup.http, ServiceAccountKeyFile(path, SETTING, [endpoint]), (PUBSUB,), setup.clock)
 
 
 def key_of(setup: GmailSetup, path: Path) -> Path:

@@ -12,11 +12,11 @@ from postroom.compose.demo import SandboxPlan, sandbox_mailbox
 from postroom.core.errors import BadInput
 from postroom.mailboxes.gmail.errors import (
     Forbidden,
+    GmailRefused,
     HistoryExpired,
     LabelNotFound,
     MessageNotFound,
     RateLimited,
-    Refused,
     ScopeMissing,
     ServerError,
     Unauthorized,
@@ -163,7 +163,7 @@ async def test_a_deleted_message_is_not_found(sandbox: Sandbox) -> None:
 
 async def test_an_unknown_label_is_refused(sandbox: Sandbox) -> None:
     stored = next(sandbox.mailbox.search())
-    with pytest.raises(Refused, match="400 invalidArgument"):
+    with pytest.raises(GmailRefused, match="400 invalidArgument"):
         await sandbox.gmail.modify_message(stored.id, add=["Label_77"])
 
 

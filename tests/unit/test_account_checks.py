@@ -13,7 +13,7 @@ from postroom.core.actions.action import ACTION_TYPES, DecidedType
 from postroom.core.lifecycle import AccountState
 from postroom.core.mail.account_repair import repair_for
 from postroom.core.rules.rule import Rule
-from postroom.mailboxes.gmail.oauth import AppRefused
+from postroom.mailboxes.gmail.oauth import GoogleAppRefused
 from postroom.mailboxes.gmail.scopes import LEVELS, Level
 from postroom.operations.accounts import account_checks as checks
 from postroom.operations.accounts.account_checks import Known
@@ -160,7 +160,7 @@ def test_an_account_without_consent_comes_with_the_command_that_renews_it():
 
 
 def test_an_account_whose_app_was_refused_comes_with_what_helps_there():
-    reason = repair_for(str(AppRefused("invalid_client")), "mara@lindqvist.example")
+    reason = repair_for(str(GoogleAppRefused("invalid_client")), "mara@lindqvist.example")
     [found] = checks.account_checks(known(account("needs_consent", consent(), reason)), NOW)
     assert found == Check(
         "account", "fail", "mara@lindqvist.example: Google does not accept the app (invalid_client)",

@@ -14,13 +14,13 @@ from postroom.mailboxes.gmail.errors import (
     BadAnswer,
     Forbidden,
     GmailError,
+    GmailRefused,
     HistoryExpired,
     LabelExists,
     MessageNotFound,
     NotFromGmail,
     QuotaExhausted,
     RateLimited,
-    Refused,
     ScopeMissing,
     ServerError,
     Unauthorized,
@@ -78,7 +78,7 @@ def saying(**fields: Any) -> Answer:
         (403, "accessNotConfigured", Forbidden),
         (403, "domainPolicy", Forbidden),
         (404, "notFound", MessageNotFound),
-        (400, "invalidArgument", Refused),
+        (400, "invalidArgument", GmailRefused),
         (408, "", ServerError),
         (500, "backendError", ServerError),
         (503, "backendError", ServerError),
@@ -100,7 +100,7 @@ async def test_a_404_of_the_history_means_that_it_has_expired() -> None:
 
 
 async def test_a_404_of_anything_else_is_not_taken_for_a_missing_message() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(GmailRefused):
         await client(answering(404, "notFound")).list_labels()
 
 

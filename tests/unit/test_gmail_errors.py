@@ -19,6 +19,8 @@ from postroom.mailboxes.gmail.errors import (
     EndlessPages,
     Forbidden,
     GmailError,
+    GmailRefused,
+    GmailTokenUnavailable,
     HistoryExpired,
     LabelExists,
     LabelNotFound,
@@ -26,11 +28,9 @@ from postroom.mailboxes.gmail.errors import (
     NotFromGmail,
     QuotaExhausted,
     RateLimited,
-    Refused,
     ScopeMissing,
     ServerError,
     ThreadNotFound,
-    TokenUnavailable,
     Unauthorized,
     Unreachable,
 )
@@ -41,7 +41,7 @@ FATAL: list[GmailError] = [
     MessageNotFound("18c2"),
     ScopeMissing("messages.modify", "insufficientPermissions", SCOPE),
     Forbidden("messages.modify", "domainPolicy", "ask the administrator"),
-    Refused("messages.modify", 400, "invalidArgument", "check the values"),
+    GmailRefused("messages.modify", 400, "invalidArgument", "check the values"),
     LabelNotFound("Work"),
     BadAnswer("its field id is missing"),
     AnswerTooLarge("messages.get", 1 << 20),
@@ -57,7 +57,7 @@ RETRYABLE: list[GmailError] = [
     ServerError("messages.get", 503),
     Unreachable("messages.get", "ConnectError"),
     QuotaExhausted("messages.get", "dailyLimitExceeded"),
-    TokenUnavailable("Google answered 503"),
+    GmailTokenUnavailable("Google answered 503"),
     NotFromGmail("it is not a JSON object"),
 ]
 

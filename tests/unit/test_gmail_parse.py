@@ -14,7 +14,7 @@ from postroom.core.mail.tiers import Known
 from postroom.core.queue.envelope import parse_envelope
 from postroom.mailboxes.following.envelopes import LONGEST_GIST, MOST_GIST_HEADERS, PreparedMessage, prepare
 from postroom.mailboxes.gmail.reading import parsed_from
-from postroom.mailboxes.gmail.resources import Body, Header, Message, Part
+from postroom.mailboxes.gmail.resources import Body, GmailPart, Header, Message
 
 ENDPOINT = "gmail:user:mara@lindqvist.example"
 NOW = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
@@ -22,13 +22,13 @@ KNOWN = Known.of(["mara@lindqvist.example"])
 HEADERS = (("From", "Ida <ida@x.example>"), ("To", "mara@lindqvist.example"), ("Subject", "Hello"))
 
 
-def part(mime_type: str, data: bytes | None = None, parts: tuple[Part, ...] = (), **more: Any) -> Part:
+def part(mime_type: str, data: bytes | None = None, parts: tuple[GmailPart, ...] = (), **more: Any) -> GmailPart:
     headers = tuple(Header(name, value) for name, value in more.pop("headers", ()))
     size = more.pop("size", len(data or b""))
-    return Part("", mime_type, more.pop("filename", ""), headers, Body(size, data), parts)
+    return GmailPart("", mime_type, more.pop("filename", ""), headers, Body(size, data), parts)
 
 
-def message(payload: Part | None, **more: Any) -> Message:
+def message(payload: GmailPart | None, **more: Any) -> Message:
     whole = Message("18c0ffee", "18c0ffee", frozenset({"INBOX"}), 7, NOW, 100, "the snippet", payload)
     return replace(whole, **more)
 

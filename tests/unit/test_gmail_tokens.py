@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from postroom.mailboxes.gmail.errors import ConsentLost, GmailError, TokenUnavailable
-from postroom.mailboxes.gmail.tokens import AccessToken, Tokens
+from postroom.mailboxes.gmail.errors import ConsentLost, GmailError, GmailTokenUnavailable
+from postroom.mailboxes.gmail.tokens import GmailAccessToken, Tokens
 from support.clocks import ManualClock
 
 HOUR = timedelta(hours=1)
@@ -23,7 +23,7 @@ class Endpoint:
         self._clock = clock
         self._gate = gate
 
-    async def __call__(self, refused: str | None) -> AccessToken:
+    async def __call__(self, refused: str | None) -> GmailAccessToken:
         self.told.append(refused)
         self.given += 1
         self.asked.set()
@@ -31,7 +31,7 @@ class Endpoint:
             await self._gate.wait()
         if self.failure is not None:
             raise self.failure
-        return AccessToken(f"token-{self.given}", self._clock() + HOUR)
+        return GmailAccessToken(f"token-{self.given}", self._clock() + HOUR)
 
 
 async def test_a_token_is_kept_until_shortly_before_it_ends(clock: ManualClock) -> None:
@@ -83,19 +83,19 @@ async def test_a_failure_while_the_old_token_still_lives_is_not_felt(clock: Manu
     endpoint = Endpoint(clock)
     tokens = Tokens(endpoint, clock)
     await tokens.token()
-    endpoint.failure = TokenUnavailable("Google answered 503")
+    endpoint.failure = GmailTokenUnavailable("Google answered 503")
     clock.forward(57 * 60)
     assert await tokens.token() == "token-1"
     clock.forward(4 * 60)
-    with pytest.raises(TokenUnavailable):
+    with pytest.raises(GmailTokenUnavailable):
         await tokens.token()
 
 
 async def test_a_failure_is_not_kept(clock: ManualClock) -> None:
     endpoint = Endpoint(clock)
-    endpoint.failure = TokenUnavailable("Google answered 503")
+    endpoint.failure = GmailTokenUnavailable("Google answered 503")
     tokens = Tokens(endpoint, clock)
-    with pytest.raises(TokenUnavailable):
+    with pytest.raises(GmailTokenUnavailable):
         await tokens.token()
     endpoint.failure = None
     assert await tokens.token() == "token-2"
@@ -112,4 +112,4 @@ async def test_a_lost_consent_is_reported_even_while_the_old_token_lives(clock: 
 
 
 def test_a_token_that_is_printed_stays_secret(clock: ManualClock) -> None:
-    assert "ya29" not in repr(AccessToken("ya29.secret", clock()))
+    assert "ya29" not in repr(GmailAccessToken("ya29.secret", clock()))

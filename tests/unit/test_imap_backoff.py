@@ -6,9 +6,9 @@ from random import Random
 from postroom.mailboxes.imap.errors import (
     BUSY_FOR,
     Busy,
+    ImapSignInRefused,
     NotSecure,
     ServerFailed,
-    SignInRefused,
     Unreachable,
     refusal,
     sign_in_refusal,
@@ -42,7 +42,7 @@ def test_a_server_that_asks_for_a_pause_gets_it_and_a_longer_one_each_time() -> 
 
 
 def test_a_refused_password_is_tried_ever_more_rarely() -> None:
-    assert pauses(SignInRefused("mail.example", "AUTHENTICATIONFAILED"))[-1] == LONGEST_WITHOUT_PERSON
+    assert pauses(ImapSignInRefused("mail.example", "AUTHENTICATIONFAILED"))[-1] == LONGEST_WITHOUT_PERSON
 
 
 def test_a_certificate_is_looked_at_again_soon_since_that_locks_nobody_out() -> None:
@@ -62,4 +62,4 @@ def test_too_much_of_something_is_a_reason_to_wait_and_a_full_mailbox_is_one_to_
     for command in ("APPEND", "UID COPY", "UID MOVE"):
         assert not isinstance(refusal(command, "NO", "OVERQUOTA"), Busy)
     assert isinstance(sign_in_refusal("x", "ALERT", "Too many simultaneous connections. (Failure)"), Busy)
-    assert isinstance(sign_in_refusal("x", "ALERT", "Please log in via your web browser"), SignInRefused)
+    assert isinstance(sign_in_refusal("x", "ALERT", "Please log in via your web browser"), ImapSignInRefused)

@@ -7,9 +7,9 @@ from postroom.mailboxes.imap.errors import (
     REMEDIES,
     Busy,
     ImapError,
+    ImapSignInRefused,
     NotOffered,
     ServerFailed,
-    SignInRefused,
     sign_in_refusal,
 )
 from postroom.mailboxes.imap.presets import PRESETS, preset_at
@@ -40,7 +40,7 @@ AGAIN = f"run `postroom account add imap --email {ADA}` and give the new one"
 )
 def test_the_cause_is_told_by_code_or_by_words(code: str | None, text: str, cause: str) -> None:
     error = sign_in_refusal("imap.example.com", code, text)
-    assert isinstance(error, SignInRefused)
+    assert isinstance(error, ImapSignInRefused)
     assert (error.cause, error.code) == (cause, code)
     assert text not in str(error), "a server's own text may quote anything"
 
@@ -51,10 +51,10 @@ def test_a_server_that_cannot_now_is_asked_later(code: str, kind: type[ImapError
 
 
 def test_for_a_password_the_remedy_is_a_new_one_with_the_providers_word_on_it() -> None:
-    plain = refusal_reason(ADA, SignInRefused("imap.example.com", "AUTHENTICATIONFAILED"))
+    plain = refusal_reason(ADA, ImapSignInRefused("imap.example.com", "AUTHENTICATIONFAILED"))
     assert plain.startswith("imap.example.com does not accept the user name or the password (AUTHENTICATIONFAILED): ")
     assert plain.endswith(f"; {AGAIN}")
-    known = refusal_reason(ADA, SignInRefused("imap.gmail.com", "ALERT", "app_password"))
+    known = refusal_reason(ADA, ImapSignInRefused("imap.gmail.com", "ALERT", "app_password"))
     assert known.startswith("imap.gmail.com wants an app password, not the account's own (ALERT). Google wants")
     assert "https://myaccount.google.com/apppasswords" in known
     assert repair_in(known, ADA) is None
@@ -63,12 +63,12 @@ def test_for_a_password_the_remedy_is_a_new_one_with_the_providers_word_on_it() 
 @pytest.mark.parametrize(
     "error",
     [
-        SignInRefused("imap.gmail.com", "AUTHORIZATIONFAILED", "policy"),
-        SignInRefused("imap.gmail.com", "WEBALERT", "web"),
+        ImapSignInRefused("imap.gmail.com", "AUTHORIZATIONFAILED", "policy"),
+        ImapSignInRefused("imap.gmail.com", "WEBALERT", "web"),
         NotOffered("the server does not take a password", "AUTH=PLAIN"),
     ],
 )
-def test_where_no_password_helps_the_account_is_resumed_after_the_repair(error: SignInRefused | NotOffered) -> None:
+def test_where_no_password_helps_the_account_is_resumed_after_the_repair(error: ImapSignInRefused | NotOffered) -> None:
     reason = refusal_reason(ADA, error)
     assert reason.endswith(f", then run `postroom account resume {ADA}`")
     repair = repair_in(reason, ADA)
@@ -80,8 +80,8 @@ def test_where_no_password_helps_the_account_is_resumed_after_the_repair(error: 
 
 def test_nothing_in_what_owners_are_told_looks_like_a_secret() -> None:
     """Whatever follows `password: ` is hidden where errors are printed and logged."""
-    told = [refusal_reason(ADA, SignInRefused(each.imap.host, "X", "password")) for each in PRESETS]
-    told += [str(SignInRefused("imap.example.com", "X", cause)) for cause in REMEDIES]
+    told = [refusal_reason(ADA, ImapSignInRefused(each.imap.host, "X", "password")) for each in PRESETS]
+    told += [str(ImapSignInRefused("imap.example.com", "X", cause)) for cause in REMEDIES]
     assert [each for each in told if without_secrets(each) != each] == []
 
 

@@ -11,12 +11,12 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx2
 import pytest
 
-from postroom.mailboxes.gmail.errors import ConsentLost, ScopeMissing, TokenUnavailable
+from postroom.mailboxes.gmail.errors import ConsentLost, GmailTokenUnavailable, ScopeMissing
 from postroom.mailboxes.gmail.oauth import (
-    AppRefused,
     ConsentLife,
-    ConsentRefused,
     GoogleApp,
+    GoogleAppRefused,
+    GoogleConsentRefused,
     GoogleOAuth,
     address_of,
     begin_consent,
@@ -104,13 +104,13 @@ def test_the_code_is_found_in_the_whole_address_in_its_query_or_alone() -> None:
 )
 def test_an_answer_that_is_none_is_refused_with_what_to_do(pasted: str, words: str) -> None:
     request = begin_consent(APP, REDIRECT, "read")
-    with pytest.raises(ConsentRefused, match=words):
+    with pytest.raises(GoogleConsentRefused, match=words):
         answer_in(request, pasted.replace("STATE", request.state))
 
 
 def test_an_answer_that_blames_the_app_says_what_to_change_there() -> None:
     request = begin_consent(APP, REDIRECT, "read")
-    with pytest.raises(AppRefused, match="organisation"):
+    with pytest.raises(GoogleAppRefused, match="organisation"):
         answer_in(request, f"{REDIRECT}?state={request.state}&error=org_internal")
 
 
@@ -142,7 +142,7 @@ async def test_the_exchange_sends_what_google_wants_and_reads_what_it_gives() ->
 
 
 async def test_a_code_that_google_does_not_know_is_no_lost_consent() -> None:
-    with pytest.raises(ConsentRefused, match="used, is too old, or is cut off"):
+    with pytest.raises(GoogleConsentRefused, match="used, is too old, or is cut off"):
         await saying(400, {"error": "invalid_grant"}).exchange(begin_consent(APP, REDIRECT, "read"), "4/0A")
 
 
@@ -200,7 +200,7 @@ async def test_a_consent_that_died_at_seven_days_is_reported_in_those_words(life
     ],
 )
 async def test_an_app_that_google_does_not_accept_says_what_to_check(status: int, reason: str, words: str) -> None:
-    with pytest.raises(AppRefused, match=words):
+    with pytest.raises(GoogleAppRefused, match=words):
         await refresh(saying(status, {"error": reason, "error_description": "kanarie"}))
 
 
@@ -222,7 +222,7 @@ async def test_an_app_that_google_does_not_accept_says_what_to_check(status: int
     ids=range(11),
 )
 async def test_whatever_else_google_answers_may_go_better_later_and_quotes_nothing(answer: httpx2.Response) -> None:
-    with pytest.raises(TokenUnavailable) as unavailable:
+    with pytest.raises(GmailTokenUnavailable) as unavailable:
         await refresh(oauth(lambda _request: answer))
     assert "kanarie" not in str(unavailable.value)
 
@@ -231,7 +231,7 @@ async def test_a_connection_that_fails_may_go_better_later_and_quotes_nothing() 
     def fail(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.RemoteProtocolError(f"illegal header {request.content!r}")
 
-    with pytest.raises(TokenUnavailable, match="RemoteProtocolError") as unavailable:
+    with pytest.raises(GmailTokenUnavailable, match="RemoteProtocolError") as unavailable:
         await refresh(oauth(fail))
     assert "kanarie" not in str(unavailable.value)
     assert unavailable.value.__cause__ is None
@@ -241,7 +241,7 @@ async def test_a_connection_that_fails_may_go_better_later_and_quotes_nothing() 
 async def test_a_consent_that_is_gone_already_need_not_be_revoked() -> None:
     assert await saying(200, {}).revoke("1//r")
     assert not await saying(400, {"error": "invalid_token"}).revoke("1//r")
-    with pytest.raises(TokenUnavailable):
+    with pytest.raises(GmailTokenUnavailable):
         await saying(503, {}).revoke("1//r")
 
 
@@ -251,7 +251,7 @@ async def test_a_consent_that_is_gone_already_need_not_be_revoked() -> None:
 )
 async def test_a_mailbox_that_does_not_say_whose_it_is_is_refused(status: int, content: object, words: str) -> None:
     transport = httpx2.MockTransport(lambda _request: httpx2.Response(status, json=content))
-    with pytest.raises(ConsentRefused, match=words):
+    with pytest.raises(GoogleConsentRefused, match=words):
         await address_of(httpx2.AsyncClient(transport=transport), "https://gmail.example", "ya29.a")
 
 
@@ -330,7 +330,7 @@ async def test_a_no_on_googles_page_ends_the_waiting() -> None:
         loopback.expect(request)
         page = await visit(loopback.redirect_uri, f"?state={request.state}&error=access_denied")
         assert page.status_code == 400
-        with pytest.raises(ConsentRefused, match="access_denied"):
+        with pytest.raises(GoogleConsentRefused, match="access_denied"):
             await loopback.code()
 
 

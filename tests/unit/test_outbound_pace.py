@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from postroom.core.errors import Retryable
-from postroom.mailboxes.gmail.errors import Forbidden, RateLimited, Refused, ServerError, Unreachable
+from postroom.mailboxes.gmail.errors import Forbidden, GmailRefused, RateLimited, ServerError, Unreachable
 from postroom.outbound.queue.pace import Pace, asked_to_wait, is_refusal, wait_after
 
 
@@ -25,7 +25,7 @@ def test_a_server_that_asks_for_more_time_gets_it() -> None:
 @pytest.mark.parametrize(
     ("error", "refused"),
     [
-        (Refused("drafts.send", 400, "invalidArgument", "look"), True),
+        (GmailRefused("drafts.send", 400, "invalidArgument", "look"), True),
         (Forbidden("drafts.send", "domainPolicy", "ask"), False),
         (ServerError("drafts.send", 503), False),
         (Unreachable("drafts.send", "reset"), False),

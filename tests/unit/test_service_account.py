@@ -13,7 +13,7 @@ from joserfc.jwk import RSAKey
 from postroom.core.errors import SettingsError
 from postroom.mailboxes.gmail.following.hints import NEEDS_A_PERSON
 from postroom.mailboxes.gmail.scopes import PUBSUB
-from postroom.mailboxes.gmail.service_account import KeyFile, KeyRefused, service_account_tokens
+from postroom.mailboxes.gmail.service_account import KeyRefused, ServiceAccountKeyFile, service_account_tokens
 from support.service_keys import ROBOT, key_fields, private_key, write_key
 from support.shell import Shell
 
@@ -23,7 +23,7 @@ LOOPBACK = "http://127.0.0.1:8026/token"
 
 
 def test_a_key_file_signs_a_statement_that_the_key_proves(tmp_path: Path) -> None:
-    account = KeyFile(write_key(tmp_path / "key.json", key_fields()), SETTING).read()
+    account = ServiceAccountKeyFile(write_key(tmp_path / "key.json", key_fields()), SETTING).read()
     key = RSAKey.import_key(private_key().public_key())  # pyright: ignore[reportUnknownMemberType]
     statement = jwt.decode(account.statement([PUBSUB], NOW), key)
     assert (statement.header["alg"], statement.header["kid"]) == ("RS256", "f00d")
@@ -38,7 +38,7 @@ def test_a_key_file_signs_a_statement_that_the_key_proves(tmp_path: Path) -> Non
 
 
 def test_what_a_key_file_holds_is_never_shown(tmp_path: Path) -> None:
-    account = KeyFile(write_key(tmp_path / "key.json", key_fields()), SETTING).read()
+    account = ServiceAccountKeyFile(write_key(tmp_path / "key.json", key_fields()), SETTING).read()
     assert "PRIVATE" not in repr(account)
     assert "key=" not in repr(account)
 
@@ -94,14 +94,14 @@ def test_a_key_file_that_cannot_be_used_names_the_setting_and_what_to_do(
     with pytest.raises(
         SettingsError, match=rf"^gmail\.pubsub_key_file: .*key\.json .*({problem}).*; .*{remedy}"
     ) as wrong:
-        KeyFile(path, SETTING).read()
+        ServiceAccountKeyFile(path, SETTING).read()
     assert "BEGIN" not in str(wrong.value)
     assert "evil" not in str(wrong.value)
 
 
 def test_a_token_endpoint_that_the_settings_name_is_trusted_too(tmp_path: Path) -> None:
     path = write_key(tmp_path / "key.json", key_fields(token_uri=LOOPBACK))
-    assert KeyFile(path, SETTING, [LOOPBACK]).read().token_url == LOOPBACK
+    assert ServiceAccountKeyFile(path, SETTING, [LOOPBACK]).read().token_url == LOOPBACK
 
 
 def test_the_doctor_looks_at_the_key_file(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ async def test_what_google_refuses_for_good_is_reported_with_its_word_and_what_h
     path = write_key(tmp_path / "key.json", key_fields())
     answering = httpx2.MockTransport(lambda _request: httpx2.Response(status, json={"error": said}))
     async with httpx2.AsyncClient(transport=answering) as http:
-        tokens = service_account_tokens(http, KeyFile(path, SETTING), [PUBSUB], lambda: NOW)
+        tokens = service_account_tokens(http, ServiceAccountKeyFile(path, SETTING), [PUBSUB], lambda: NOW)
         with pytest.raises(KeyRefused, match=rf"the key of {ROBOT} \({said}\): .*; {remedy}$") as refused:
             await tokens.token()
     assert "client_id" not in str(refused.value)

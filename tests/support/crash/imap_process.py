@@ -27,7 +27,7 @@ from postroom.mailboxes.imap.following.idle import IdleHints
 from postroom.mailboxes.imap.following.live import ImapConnector
 from postroom.mailboxes.imap.following.place_index import PlaceIndex
 from postroom.mailboxes.imap.mailbox import ImapMailbox
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 from postroom.mailboxes.imap.sign_in import Credentials
 from postroom.mailboxes.imap.wire import Endpoint
 from postroom.sources.mcp_switchboard import switchboard_at
@@ -51,7 +51,7 @@ async def main(arguments: argparse.Namespace) -> None:
 
     endpoint = Endpoint("127.0.0.1", arguments.port, "plain")
 
-    async def opened() -> Session:
+    async def opened() -> ImapSession:
         return await open_session(endpoint, credentials, None, PATIENCE_S)
 
     reading, acting = ImapAccount(opened), ImapAccount(opened)

@@ -13,7 +13,7 @@ from uuid import UUID
 from postroom.core.errors import LeaseLost, StoreError
 from postroom.core.lifecycle import DELIVERY
 from postroom.core.mail.carrier import MARK, DraftKept
-from postroom.mailboxes.gmail.errors import RateLimited, Refused, ServerError, Unreachable
+from postroom.mailboxes.gmail.errors import GmailRefused, RateLimited, ServerError, Unreachable
 from postroom.outbound.queue.delivery import Delivery
 from postroom.outbound.queue.pace import Pace
 from postroom.store.actions import actions, pauses
@@ -104,7 +104,7 @@ class PostOffice:
             case 4:
                 raise RateLimited("a call", "rate", timedelta(seconds=self.rng.randrange(600)))
             case 5 if refusable and self.rng.randrange(4) == 0:
-                raise Refused("a call", 400, "invalidArgument", "look")
+                raise GmailRefused("a call", 400, "invalidArgument", "look")
             case _:
                 raise ServerError("a call", 503)
 

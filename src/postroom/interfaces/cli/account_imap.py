@@ -167,7 +167,7 @@ def _signed_in(
     wanted: "WantedServers", found: "FoundServers", other_smtp_password: bool
 ) -> "tuple[TriedServers, _Passwords]":
     """Sign in; on a terminal a wrong password may be corrected, though not often, since servers lock people out."""
-    from postroom.mailboxes.imap.errors import SignInRefused
+    from postroom.mailboxes.imap.errors import ImapSignInRefused
     from postroom.operations.accounts.imap_servers import try_servers
 
     for left in reversed(range(MOST_TRIES)):
@@ -177,7 +177,7 @@ def _signed_in(
         try:
             trying = try_servers(wanted, found, passwords.imap, datetime.now(UTC), passwords.smtp)
             return run_briefly(trying), passwords
-        except SignInRefused as refused:
+        except ImapSignInRefused as refused:
             if not left or not sys.stdin.isatty() or refused.cause not in ("password", "app_password"):
                 raise
             _say(f"{refused}. Try again.")

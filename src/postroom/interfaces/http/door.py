@@ -21,7 +21,7 @@ ASK_FOR_TOKEN = (b"www-authenticate", b'Bearer realm="postroom"')
 ASK_FOR_ANOTHER = (b"www-authenticate", b'Bearer realm="postroom", error="invalid_token"')
 
 
-class RequestRefused(Refused):
+class HttpRequestRefused(Refused):
     """A refused request, with the status to answer with."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Door:
     async def admit(self, scope: Scope, *methods: str) -> Principal:
         """Return who sent this request, by default a POST.
 
-        Raises RequestRefused, or a StoreError if the token cannot be looked up.
+        Raises HttpRequestRefused, or a StoreError if the token cannot be looked up.
         """
         headers: RawHeaders = scope["headers"]
         self._check_host(values_of(headers, b"host"))
@@ -53,24 +53,24 @@ class Door:
             named = " and ".join(allowed)
             allow = (b"allow", ", ".join(allowed).encode())
             problem = f"only {named} {'is' if len(allowed) == 1 else 'are'} answered"
-            raise RequestRefused(405, "bad_method", "method", problem, f"send a {' or '.join(allowed)}", allow)
+            raise HttpRequestRefused(405, "bad_method", "method", problem, f"send a {' or '.join(allowed)}", allow)
         try:
             return await self._services.token_check.check(bearer(values_of(headers, b"authorization")))
         except TokenRefused as refused:
             self._services.tally.count(ACCESS_REFUSED, refused.reason)
             challenge = ASK_FOR_TOKEN if refused.reason == "no_token" else ASK_FOR_ANOTHER
             problem, _, remedy = str(refused).partition("; ")
-            raise RequestRefused(401, refused.reason, "authorization", problem, remedy, challenge) from None
+            raise HttpRequestRefused(401, refused.reason, "authorization", problem, remedy, challenge) from None
 
     def _check_host(self, hosts: Sequence[str]) -> None:
         if len(hosts) != 1 or hostname(hosts[0]) not in self._hosts:
             remedy = "use the address it printed at its start, or add the name to web.allowed_hosts"
-            raise RequestRefused(421, "foreign_host", "host", "Postroom does not answer to this host name", remedy)
+            raise HttpRequestRefused(421, "foreign_host", "host", "Postroom does not answer to this host name", remedy)
 
     def _check_origins(self, origins: Sequence[str]) -> None:
         if not all(self._is_our_page(origin) for origin in origins):
             remedy = "call from a program, or from a page of Postroom's own"
-            raise RequestRefused(403, "foreign_origin", "origin", "pages of other sites may not call this", remedy)
+            raise HttpRequestRefused(403, "foreign_origin", "origin", "pages of other sites may not call this", remedy)
 
     def _is_our_page(self, origin: str) -> bool:
         try:

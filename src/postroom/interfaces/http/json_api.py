@@ -25,7 +25,7 @@ from postroom.interfaces.dashboard.forms import AGAIN, is_from_own_page
 from postroom.interfaces.dashboard.visiting import OWNER, VISITOR
 from postroom.interfaces.http.api.operation import PREFIX, ApiOperation
 from postroom.interfaces.http.api.registry import OPERATIONS
-from postroom.interfaces.http.door import ASK_FOR_TOKEN, Door, RawHeaders, RequestRefused, bearer, values_of
+from postroom.interfaces.http.door import ASK_FOR_TOKEN, Door, HttpRequestRefused, RawHeaders, bearer, values_of
 from postroom.interfaces.http.json_api_errors import error_form
 from postroom.interfaces.http.json_http import MIB, STATUSES, check_type, parsed, send_json, whole_body
 from postroom.interfaces.http.mcp.untrusted import cleaned
@@ -93,7 +93,7 @@ class Api:
         if found is not None:
             problem = f"was used before, for {found.action} of the {found.object_type} {found.object_id}"
             remedy = "it is done: do not repeat it, or send another key for something else"
-            raise RequestRefused(409, "repeated", "idempotency-key", problem, remedy)
+            raise HttpRequestRefused(409, "repeated", "idempotency-key", problem, remedy)
 
     async def _caller(self, operation: ApiOperation, scope: Scope) -> Visitor | Principal:
         if bearer(values_of(scope["headers"], b"authorization")) is not None:
@@ -101,7 +101,7 @@ class Api:
         visitor: Visitor | None = scope.get(VISITOR) or (None if self._signs_in else OWNER)
         if visitor is None:
             remedy = "send a token as `Authorization: Bearer …`, or sign in"
-            raise RequestRefused(401, "no_token", "authorization", "is missing", remedy, ASK_FOR_TOKEN)
+            raise HttpRequestRefused(401, "no_token", "authorization", "is missing", remedy, ASK_FOR_TOKEN)
         if not operation.is_safe:
             _check_own_page(scope, visitor)
         return visitor
@@ -114,10 +114,10 @@ class Api:
             return
         if not caller.may(access.person):
             problem = f"this needs the role {access.person}, and yours is {caller.role}"
-            raise RequestRefused(403, "refused", "session", problem, "ask an admin for that role")
+            raise HttpRequestRefused(403, "refused", "session", problem, "ask an admin for that role")
         if access.is_fresh and not caller.is_fresh:
             problem = "this asks for a new proof of who you are"
-            raise RequestRefused(403, "proof_needed", "session", problem, f"open {AGAIN}, then repeat it")
+            raise HttpRequestRefused(403, "proof_needed", "session", problem, f"open {AGAIN}, then repeat it")
 
     async def _refuse_token(self, caller: Principal, operation: ApiOperation) -> None:
         names = " or ".join(sorted(operation.access.tokens))
@@ -144,7 +144,7 @@ class _Endpoint:
         try:
             answer = await self._api.answer(operation, scope, receive)
             content = cleaned(answer)
-        except RequestRefused as away:
+        except HttpRequestRefused as away:
             form = away.form
             error = error_form(form["code"], form["problem"], form["field"], form["remedy"])
             await send_json(send, away.status, error, away.headers)
@@ -169,11 +169,11 @@ async def _send_problem(send: Send, problem: Problem) -> None:
 def _check_own_page(scope: Scope, visitor: Visitor) -> None:
     if not is_from_own_page(Request(scope)):
         remedy = "call from a page of Postroom's own, or with a token"
-        raise RequestRefused(403, "foreign_origin", "origin", "is not that of our own pages", remedy)
+        raise HttpRequestRefused(403, "foreign_origin", "origin", "is not that of our own pages", remedy)
     given = values_of(scope["headers"], FORM_TOKEN)
     if len(given) != 1 or not secrets.compare_digest(given[0].encode(), visitor.form_token.encode()):
         remedy = f"send `form_token` of GET {PREFIX}/session"
-        raise RequestRefused(403, "bad_form_token", "x-form-token", "is not the form token of this session", remedy)
+        raise HttpRequestRefused(403, "bad_form_token", "x-form-token", "is not the form token of this session", remedy)
 
 
 async def _arguments(operation: ApiOperation, scope: Scope, receive: Receive) -> list[Arguments]:

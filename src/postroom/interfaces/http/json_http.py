@@ -10,7 +10,7 @@ from starlette.types import Receive, Send
 
 from postroom.core.errors import BadInput
 from postroom.core.strict import exact_json
-from postroom.interfaces.http.door import RawHeaders, RequestRefused, values_of
+from postroom.interfaces.http.door import HttpRequestRefused, RawHeaders, values_of
 from postroom.operations.problems import Problem, is_expected, problem_of
 from postroom.system.http_server.body import read_body
 
@@ -36,7 +36,7 @@ async def send_answer(send: Send, answering: Awaitable[object], failed: str, sta
     """Send the answer, or the problem instead of it. One that nobody expects is logged as the event `failed`."""
     try:
         answer = await answering
-    except RequestRefused as away:
+    except HttpRequestRefused as away:
         await send_json(send, away.status, {"error": away.form}, away.headers)
     except ClientDisconnect:
         return
@@ -66,7 +66,7 @@ async def whole_body(headers: RawHeaders, receive: Receive, largest: int) -> byt
 def check_type(headers: RawHeaders) -> None:
     kinds = values_of(headers, b"content-type")
     if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":
-        raise RequestRefused(
+        raise HttpRequestRefused(
             415, "bad_type", "content-type", "is not application/json", "send JSON, with this header saying so"
         )
 
@@ -77,9 +77,9 @@ def check_length(headers: RawHeaders, largest: int) -> None:
         raise _too_large(largest)
 
 
-def _too_large(largest: int) -> RequestRefused:
+def _too_large(largest: int) -> HttpRequestRefused:
     problem, remedy = f"is over {largest // MIB} MiB", "send fewer at once, without large attachments"
-    return RequestRefused(413, "too_large", "body", problem, remedy)
+    return HttpRequestRefused(413, "too_large", "body", problem, remedy)
 
 
 def parsed(body: bytearray, remedy: str = "send one envelope, or an array of them, in UTF-8") -> Any:

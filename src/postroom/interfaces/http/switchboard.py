@@ -20,7 +20,7 @@ from postroom.core.roles import Principal
 from postroom.intake.intake import LARGEST_BATCH
 from postroom.interfaces.http.access import require_role
 from postroom.interfaces.http.answers import json_of
-from postroom.interfaces.http.door import Door, RawHeaders, RequestRefused, host_patterns
+from postroom.interfaces.http.door import Door, HttpRequestRefused, RawHeaders, host_patterns
 from postroom.interfaces.http.json_http import MIB, check_length, json_body, send_answer, send_json
 from postroom.interfaces.http.mcp.mcp_server import PRINCIPAL, RECEIVE, build_server
 from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
@@ -79,7 +79,7 @@ class McpEndpoint:
         try:
             principal = await self.door.admit(scope)
             check_length(scope["headers"], LARGEST_MCP_BODY)
-        except RequestRefused as away:
+        except HttpRequestRefused as away:
             await send_json(send, away.status, _json_rpc(str(away), away.form), away.headers)
         except StoreError as error:
             log.error("mcp.nobody_known", error=type(error).__name__)

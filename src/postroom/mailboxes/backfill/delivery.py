@@ -12,7 +12,7 @@ from postroom.mailboxes.following.refused import reason_of
 from postroom.sources.switchboard_client import Receipt
 
 
-class Delivery:
+class BackfillDelivery:
     """The way of one backfill job to the switchboard. `message_cost_micros` is what a model will cost for a new message
     that is ingested in full.
     """

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from postroom.core.mail.categories import chosen_categories
 from postroom.mailboxes.backfill.archive import Archive
-from postroom.mailboxes.backfill.delivery import Delivery
+from postroom.mailboxes.backfill.delivery import BackfillDelivery
 from postroom.mailboxes.backfill.reporting import Reporting
 from postroom.mailboxes.backfill.selection import Selection
 from postroom.mailboxes.backfill.walk import LiveMail, Walk
@@ -45,7 +45,7 @@ class BackfillMailbox:
                 knowledge=self.knowledge,
                 clock=self.clock,
             ),
-            Delivery(self.ingester, assignment.message_cost_micros),
+            BackfillDelivery(self.ingester, assignment.message_cost_micros),
             Reporting(self.switchboard, assignment, self.progress_interval, self.seconds),
             self.live,
             clock=self.seconds,

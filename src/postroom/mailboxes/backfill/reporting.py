@@ -33,7 +33,7 @@ class End(NamedTuple):
 
 
 @dataclass(slots=True)
-class Done:
+class WorkSinceReport:
     """The work done since the last report."""
 
     processed: int = 0
@@ -80,7 +80,7 @@ class Reporting:
         self._seq = assignment.batch_seq
         self._unanswered: BackfillProgress | None = None
         self._answered_at: float | None = None
-        self.done = Done()
+        self.done = WorkSinceReport()
         self.status = BackfillStatus("active")
         """The last answer."""
 
@@ -116,7 +116,7 @@ class Reporting:
             answer = await self._exchange(self._unanswered)
             if answer.status != "active" or (status == "active" and not self.has_news):
                 return answer
-        done, self.done = self.done, Done()
+        done, self.done = self.done, WorkSinceReport()
         self._unanswered = BackfillProgress(
             self._assignment.job_id,
             self._assignment.lease_token,

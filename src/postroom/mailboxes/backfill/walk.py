@@ -35,7 +35,7 @@ from postroom.core.errors import (
     SwitchboardUnavailable,
 )
 from postroom.mailboxes.backfill.archive import Archive
-from postroom.mailboxes.backfill.delivery import Delivery
+from postroom.mailboxes.backfill.delivery import BackfillDelivery
 from postroom.mailboxes.backfill.pace import Pace
 from postroom.mailboxes.backfill.reporting import Reporting
 from postroom.mailboxes.backfill.selection import Batch, Selection
@@ -77,7 +77,7 @@ class Walk:
         assignment: BackfillAssignment,
         archive: Archive,
         selection: Selection,
-        delivery: Delivery,
+        delivery: BackfillDelivery,
         reporting: Reporting,
         live: LiveMail,
         *,

@@ -29,11 +29,11 @@ LOOKS_FOR_S = 45.0
 WORKS_FOR_S = 50.0
 
 
-class TookTooLong(PostroomError):
+class RequestTookTooLong(PostroomError):
     """The request was not completed within its time."""
 
 
-class MailConnector(Protocol):
+class RequestedConnector(Protocol):
     """The connector that handles the request."""
 
     @property
@@ -56,7 +56,9 @@ class MailConnector(Protocol):
 class RequestHandlers:
     """The requests that one connector can handle."""
 
-    def __init__(self, connector: MailConnector, source: MailSource, backfills: BackfillWorker | None = None) -> None:
+    def __init__(
+        self, connector: RequestedConnector, source: MailSource, backfills: BackfillWorker | None = None
+    ) -> None:
         self._connector = connector
         self._source = source.for_use("bulk")
         self._backfills = backfills
@@ -151,7 +153,7 @@ async def _in_time() -> AsyncGenerator[None]:
     except TimeoutError:
         took = f"{loop.time() - began:.0f} s"
         problem = f"it was not done after {took}, since other work uses the mailbox, or its quota"
-        raise TookTooLong(f"{problem}; try again later, or ask for less") from None
+        raise RequestTookTooLong(f"{problem}; try again later, or ask for less") from None
 
 
 def _readable(outcomes: Collection[SourceMessage | MailboxError]) -> list[SourceMessage]:

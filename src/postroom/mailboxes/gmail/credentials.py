@@ -24,9 +24,9 @@ from postroom.core.errors import AccountUnusable, Fatal, Parked, Retryable, Stor
 from postroom.core.mail.account_repair import connect_command, repair_for, resume_command
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
-from postroom.mailboxes.gmail.errors import ConsentLost, TokenUnavailable
+from postroom.mailboxes.gmail.errors import ConsentLost, GmailTokenUnavailable
 from postroom.mailboxes.gmail.facts import NAME
-from postroom.mailboxes.gmail.oauth import AppRefused, ConsentLife, GoogleOAuth
+from postroom.mailboxes.gmail.oauth import ConsentLife, GoogleAppRefused, GoogleOAuth
 from postroom.mailboxes.gmail.scopes import Consented
 from postroom.mailboxes.oauth.tokens import Grant
 from postroom.mailboxes.providers import AccountToken
@@ -126,7 +126,7 @@ class AccessTokens:
     async def _replace(self, account_id: UUID, current: _Current | None) -> _Current:
         try:
             return await self._fetched_once(account_id)
-        except (TokenUnavailable, StoreError):
+        except (GmailTokenUnavailable, StoreError):
             # Requested early, so that a short failure has no effect.
             if current is not None and self._left_s(current) > 0 and self._current.get(account_id) is current:
                 return current
@@ -148,7 +148,7 @@ class AccessTokens:
                 if (fetched := await self._refresh(held)) is not None:
                     self._current[account_id] = fetched
                     return fetched
-            raise TokenUnavailable("the account was reconnected repeatedly meanwhile")
+            raise GmailTokenUnavailable("the account was reconnected repeatedly meanwhile")
         finally:
             del self._fetching[account_id]
 
@@ -165,7 +165,7 @@ class AccessTokens:
             grant = await self._oauth.refresh(secret, life, asked_at)
         except ConsentLost as lost:
             return await self._lose_consent(account, consent.granted_at, str(lost))
-        except AppRefused as lost:
+        except GoogleAppRefused as lost:
             reason = str(lost) if lost.needs_consent else repair_for(str(lost), account.email)
             return await self._lose_consent(account, consent.granted_at, reason)
         await self._note(held, grant)
@@ -204,7 +204,7 @@ class JobTokens:
             if error.state in ("paused", "needs_consent"):
                 raise Parked(parking_key(self._account_id), str(error)) from error
             raise Fatal(str(error)) from error
-        except TokenUnavailable as error:
+        except GmailTokenUnavailable as error:
             raise Retryable(str(error), error.retry_after) from error
         self._account = token.account
         return token.value

@@ -4,7 +4,7 @@
     └── GmailError
         ├── Unauthorized        401: the access token is not accepted, not even a new one
         ├── ConsentLost         the user's consent is gone: only the user can renew it
-        ├── TokenUnavailable    no access token is available for now
+        ├── GmailTokenUnavailable  no access token is available for now
         ├── RateLimited         429, or 403 for a rate; carries Google's own waiting time
         │   └── QuotaExhausted      the day's or the project's quota is used up: a long wait
         ├── Forbidden           403 for a reason that a new consent does not fix
@@ -15,7 +15,7 @@
         │   └── ThreadNotFound
         ├── HistoryExpired      404 for history.list; the caller answers with a full resync
         ├── LabelNotFound       no label has this name, or this id
-        ├── Refused             any other 4xx
+        ├── GmailRefused        any other 4xx
         │   └── LabelExists         409 for labels.create
         ├── ServerError         5xx, and 408
         ├── Unreachable         no answer came, or not the whole of it
@@ -111,7 +111,7 @@ class ConsentLost(GmailError, NeedsPerson):
         self.reason = reason
 
 
-class TokenUnavailable(GmailError, NoAccess):
+class GmailTokenUnavailable(GmailError, NoAccess):
     """No access token is available for now."""
 
     def __init__(self, problem: str, retry_after: timedelta | None = None) -> None:
@@ -219,7 +219,7 @@ class LabelNotFound(GmailError, LabelMissing):
         self.name = name
 
 
-class Refused(GmailError, RequestRefused):
+class GmailRefused(GmailError, RequestRefused):
     """Gmail understood the request and does not accept it."""
 
     def __init__(self, call: str, status: int, reason: str, remedy: str) -> None:
@@ -228,7 +228,7 @@ class Refused(GmailError, RequestRefused):
         self.reason = reason
 
 
-class LabelExists(Refused):
+class LabelExists(GmailRefused):
     """A label of this name, or a conflicting one, already exists."""
 
 

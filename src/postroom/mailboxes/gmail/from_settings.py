@@ -6,7 +6,7 @@ from postroom.core.errors import BadInput, SettingsError
 
 if TYPE_CHECKING:
     from postroom.mailboxes.gmail.oauth import GoogleApp
-    from postroom.mailboxes.gmail.service_account import KeyFile
+    from postroom.mailboxes.gmail.service_account import ServiceAccountKeyFile
     from postroom.mailboxes.gmail.terms import Terms
     from postroom.settings.reading import Settings
 
@@ -45,9 +45,9 @@ def quota_terms(settings: "Settings") -> "Terms":
         raise SettingsError(f"gmail.{setting}: {error.problem}; {error.remedy}") from None
 
 
-def pubsub_key_file(settings: "Settings") -> "KeyFile | None":
+def pubsub_key_file(settings: "Settings") -> "ServiceAccountKeyFile | None":
     """Return the key file of the service account that pulls hints, if there is one."""
-    from postroom.mailboxes.gmail.service_account import KeyFile
+    from postroom.mailboxes.gmail.service_account import ServiceAccountKeyFile
 
     path = settings.gmail.pubsub_key_file
-    return None if path is None else KeyFile(path, "gmail.pubsub_key_file", (settings.google.token_url,))
+    return None if path is None else ServiceAccountKeyFile(path, "gmail.pubsub_key_file", (settings.google.token_url,))

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import httpx2
 
-from postroom.mailboxes.gmail.errors import TESTING_LIFE, ConsentLost, GmailError, TokenUnavailable
+from postroom.mailboxes.gmail.errors import TESTING_LIFE, ConsentLost, GmailError, GmailTokenUnavailable
 from postroom.mailboxes.gmail.scopes import LEVELS, Level
 from postroom.mailboxes.oauth import consent, tokens
 from postroom.mailboxes.oauth.consent import App, Authority, ConsentRequest
@@ -20,11 +20,11 @@ from postroom.mailboxes.oauth.tokens import Grant
 LATE = timedelta(hours=1)
 
 
-class ConsentRefused(GmailError):
+class GoogleConsentRefused(GmailError):
     """There is no consent: the user refused, or the answer does not match the request."""
 
 
-class AppRefused(GmailError):
+class GoogleAppRefused(GmailError):
     """Google does not accept the program itself. `reason` is Google's own word.
 
     With `needs_consent`, its earlier consents stay invalid whatever is fixed.
@@ -36,7 +36,7 @@ class AppRefused(GmailError):
         self.needs_consent = reason in ("deleted_client", "unauthorized_client")
 
 
-GOOGLE = Authority("Google", frozenset(GOOGLE_REMEDIES), AppRefused, ConsentRefused, TokenUnavailable)
+GOOGLE = Authority("Google", frozenset(GOOGLE_REMEDIES), GoogleAppRefused, GoogleConsentRefused, GmailTokenUnavailable)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class GoogleOAuth:
         return await tokens.exchange(self._http, self.app.general, request, code)
 
     async def refresh(self, refresh_token: str, life: ConsentLife, now: datetime) -> Grant:
-        """A new access token. Raises ConsentLost, AppRefused, or TokenUnavailable if a retry may help."""
+        """A new access token. Raises ConsentLost, GoogleAppRefused, or TokenUnavailable if a retry may help."""
         try:
             return await tokens.refresh(self._http, self.app.general, refresh_token)
         except GrantEnded as ended:
@@ -103,7 +103,7 @@ class GoogleOAuth:
 
 
 async def ask_endpoint(http: httpx2.AsyncClient, url: str, form: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
-    """The status and fields of an answer of Google's. Raises TokenUnavailable if there was none."""
+    """The status and fields of an answer of Google's. Raises GmailTokenUnavailable if there was none."""
     return await tokens.ask_endpoint(http, GOOGLE, url, form)
 
 
@@ -121,7 +121,7 @@ async def address_of(http: httpx2.AsyncClient, gmail_url: str, access_token: str
             return address
         failure = str(response.status_code)
     remedy = "enable the Gmail API for the project in the Google Cloud console" if failure == "403" else "try again"
-    raise ConsentRefused(f"Gmail does not say whose mailbox this is ({failure}); {remedy}")
+    raise GoogleConsentRefused(f"Gmail does not say whose mailbox this is ({failure}); {remedy}")
 
 
 def grant_in(answer: Mapping[str, Any], asked: Collection[str] = ()) -> Grant:

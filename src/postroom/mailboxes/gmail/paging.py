@@ -11,14 +11,14 @@ MOST_PAGES = 10_000
 MOST_EMPTY_PAGES = 200
 
 
-class Page(Protocol):
+class ListingPage(Protocol):
     @property
     def next_page_token(self) -> str | None: ...
 
     def __len__(self) -> int: ...
 
 
-PageT = TypeVar("PageT", bound=Page)
+PageT = TypeVar("PageT", bound=ListingPage)
 
 
 async def pages(

@@ -17,8 +17,7 @@ from postroom.core.mail.parts import MOST_PARTS, Part
 from postroom.core.mail.words import decode_words
 
 if TYPE_CHECKING:
-    from postroom.mailboxes.gmail.resources import Header, Message
-    from postroom.mailboxes.gmail.resources import Part as GmailPart
+    from postroom.mailboxes.gmail.resources import GmailPart, Header, Message
 
 
 def parsed_from(message: Message) -> ParsedMessage:

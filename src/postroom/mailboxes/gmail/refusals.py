@@ -11,10 +11,10 @@ import orjson
 from postroom.mailboxes.gmail.errors import (
     Forbidden,
     GmailError,
+    GmailRefused,
     NotFromGmail,
     QuotaExhausted,
     RateLimited,
-    Refused,
     ScopeMissing,
     ServerError,
     Unauthorized,
@@ -62,7 +62,9 @@ def refusal(method: Method, status: int, headers: Mapping[str, str], content: by
         return Forbidden(call, reason or "no reason given", FORBIDDEN_REMEDIES.get(reason, FORBIDDEN))
     if status == 408 or status >= 500:
         return ServerError(call, status, _retry_after(headers, error))
-    return Refused(call, status, reason or "no reason given", "check the API address and the values that were sent")
+    return GmailRefused(
+        call, status, reason or "no reason given", "check the API address and the values that were sent"
+    )
 
 
 def reason_in(content: bytes) -> str:

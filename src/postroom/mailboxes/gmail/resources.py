@@ -73,13 +73,13 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Part:
+class GmailPart:
     part_id: str
     mime_type: str
     filename: str = field(repr=False)
     headers: tuple[Header, ...]
     body: Body
-    parts: tuple["Part", ...]
+    parts: tuple["GmailPart", ...]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Message:
     internal_date: datetime
     size_estimate: int
     snippet: str = field(repr=False)
-    payload: Part | None = field(default=None, repr=False)
+    payload: GmailPart | None = field(default=None, repr=False)
     raw: bytes | None = field(default=None, repr=False)
 
     @property
@@ -318,10 +318,10 @@ def _label_changes(fields: Fields, key: str) -> tuple[LabelChange, ...]:
     )
 
 
-def _part(fields: Fields, depth: int) -> Part:
+def _part(fields: Fields, depth: int) -> GmailPart:
     body = _object(fields, "body") or {}
     children = _objects(fields, "parts") if depth < DEEPEST_PART else []
-    return Part(
+    return GmailPart(
         part_id=_text(fields, "partId", ""),
         mime_type=_text(fields, "mimeType", ""),
         filename=_text(fields, "filename", ""),

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from postroom.core import base64url
 from postroom.core.errors import SettingsError
 from postroom.mailboxes.gmail.errors import GmailError
-from postroom.mailboxes.gmail.oauth import AppRefused, ask_endpoint, grant_in, refuse
-from postroom.mailboxes.gmail.tokens import AccessToken, Tokens
+from postroom.mailboxes.gmail.oauth import GoogleAppRefused, ask_endpoint, grant_in, refuse
+from postroom.mailboxes.gmail.tokens import GmailAccessToken, Tokens
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 LIFE = timedelta(hours=1)
@@ -93,7 +93,7 @@ class ServiceAccount:
         return f"{signed}.{base64url.encode(self.key.sign(signed.encode(), padding.PKCS1v15(), SHA256()))}"
 
 
-class KeyFile:
+class ServiceAccountKeyFile:
     """The key file of a service account, named by a setting; `trusted` are token endpoints besides Google's own."""
 
     def __init__(self, path: Path, setting: str, trusted: Collection[str] = ()) -> None:
@@ -147,11 +147,11 @@ class KeyFile:
 
 
 def service_account_tokens(
-    http: httpx2.AsyncClient, file: KeyFile, scopes: Collection[str], clock: Callable[[], datetime]
+    http: httpx2.AsyncClient, file: ServiceAccountKeyFile, scopes: Collection[str], clock: Callable[[], datetime]
 ) -> Tokens:
     """The tokens of the file's account. Fetching raises SettingsError, KeyRefused, or TokenUnavailable for now."""
 
-    async def fetch(refused: str | None) -> AccessToken:
+    async def fetch(refused: str | None) -> GmailAccessToken:
         account, asked_at = file.read(), clock()
         form = {"grant_type": GRANT_TYPE, "assertion": account.statement(scopes, asked_at)}
         status, answer = await ask_endpoint(http, account.token_url, form)
@@ -160,7 +160,7 @@ def service_account_tokens(
         if status != 200:
             _refuse(account.email, file.setting, status, answer)
         grant = grant_in(answer, scopes)
-        return AccessToken(grant.access_token, asked_at + grant.expires_in)
+        return GmailAccessToken(grant.access_token, asked_at + grant.expires_in)
 
     return Tokens(fetch, clock)
 
@@ -169,7 +169,7 @@ def _refuse(account: str, setting: str, status: int, answer: Mapping[str, Any]) 
     """Like `refuse`, but where that blames the app, the key's account is at fault: no app is involved."""
     try:
         refuse(status, answer)
-    except AppRefused as refusal:
+    except GoogleAppRefused as refusal:
         reason = refusal.reason
     raise KeyRefused(account, setting, reason)
 

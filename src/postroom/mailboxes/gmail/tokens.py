@@ -34,11 +34,11 @@ Token = Callable[[], Awaitable[str]]
 
 
 @dataclass(frozen=True)
-class AccessToken(cache.AccessToken):
+class GmailAccessToken(cache.AccessToken):
     consented: Consented | None = None
 
 
-class Tokens(TokenCache[AccessToken]):
+class Tokens(TokenCache[GmailAccessToken]):
     """The current token of one mailbox, and what the last one allowed."""
 
     _consented: Consented | None = None
@@ -46,7 +46,7 @@ class Tokens(TokenCache[AccessToken]):
     def consented(self) -> Consented | None:
         return self._consented
 
-    def _took(self, token: AccessToken) -> None:
+    def _took(self, token: GmailAccessToken) -> None:
         self._consented = token.consented
 
 

@@ -19,7 +19,7 @@ from postroom.mailboxes.gmail.from_settings import pubsub_key_file, quota_terms
 from postroom.mailboxes.gmail.quota import Quota
 from postroom.mailboxes.gmail.scopes import PUBSUB, Consented
 from postroom.mailboxes.gmail.service_account import service_account_tokens
-from postroom.mailboxes.gmail.tokens import AccessToken, PlainTokens, TokenProvider, Tokens
+from postroom.mailboxes.gmail.tokens import GmailAccessToken, PlainTokens, TokenProvider, Tokens
 from postroom.sources.checkpoint import Checkpoint
 from postroom.sources.mcp_switchboard import McpSwitchboard
 from postroom.system.wall_clock import wall_clock
@@ -50,11 +50,11 @@ def _tokens(settings: "Settings", switchboard: McpSwitchboard) -> TokenProvider:
     async def plain() -> str:
         return "" if given is None else given.get_secret_value()
 
-    async def fetch(refused: str | None) -> AccessToken:
+    async def fetch(refused: str | None) -> GmailAccessToken:
         asked_at = wall_clock()
         granted = await switchboard.access_token(refused)
         consented = Consented(granted.account, granted.scopes)
-        return AccessToken(granted.value, asked_at + granted.expires_in, consented)
+        return GmailAccessToken(granted.value, asked_at + granted.expires_in, consented)
 
     return Tokens(fetch, wall_clock) if given is None else PlainTokens(plain)
 

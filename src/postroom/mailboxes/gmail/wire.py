@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx2
 
-from postroom.mailboxes.gmail.errors import AnswerTooLarge, NotFromGmail, TokenUnavailable, Unreachable
+from postroom.mailboxes.gmail.errors import AnswerTooLarge, GmailTokenUnavailable, NotFromGmail, Unreachable
 from postroom.mailboxes.gmail.tokens import PlainTokens, TokenProvider
 from postroom.system.checked_http import Check, checked_before_each_write
 
@@ -76,7 +76,7 @@ class Wire:
     async def _token(self) -> str:
         token = await self._tokens.token()
         if not _TOKEN.fullmatch(token):
-            raise TokenUnavailable("it contains characters that no token has")
+            raise GmailTokenUnavailable("it contains characters that no token has")
         return token
 
     async def _exchange(self, request: Request, token: str, check: Check | None) -> Answer:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 from postroom.mailboxes.imap.connection import CONNECT_S, Connection
 from postroom.mailboxes.imap.errors import ImapError, NoConnectionLeft
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 from postroom.mailboxes.imap.sign_in import Credentials, sign_in
 from postroom.mailboxes.imap.wire import Endpoint
 
@@ -19,18 +19,18 @@ KEPT_S = 60.0
 """How long a connection is kept that nobody uses."""
 
 CredentialsProvider = Callable[[], Awaitable[Credentials]]
-OpenSession = Callable[[], Awaitable[Session]]
+OpenSession = Callable[[], Awaitable[ImapSession]]
 """Opens another connection to the mailbox, signed in."""
 
 
 async def open_session(
     endpoint: Endpoint, credentials: CredentialsProvider, context: ssl.SSLContext | None, limit_s: float = CONNECT_S
-) -> Session:
+) -> ImapSession:
     """Connect and sign in."""
     connection = await Connection.connect(endpoint, context, limit_s)
     try:
         await sign_in(connection, await credentials())
-        session = Session(connection)
+        session = ImapSession(connection)
         await session.identify("Postroom", version("postroom"))
     except BaseException:
         connection.close()
@@ -58,7 +58,7 @@ class WaitingConnection:
     open_session: OpenSession
     _is_counted: bool = False
 
-    async def open(self) -> Session:
+    async def open(self) -> ImapSession:
         """Open it, or open it anew after it was lost. Raises NoConnectionLeft."""
         if not self._is_counted:
             if self.limits.waiting_left < 1:
@@ -87,12 +87,12 @@ class ImapAccount:
     open: OpenSession
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1000))
     kept_s: float = KEPT_S
-    _session: Session | None = None
+    _session: ImapSession | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _closing: asyncio.TimerHandle | None = None
 
     @contextlib.asynccontextmanager
-    async def session(self) -> AsyncGenerator[Session]:
+    async def session(self) -> AsyncGenerator[ImapSession]:
         """The connection, for one task; opened if it is not, or not any more."""
         async with self._turn:
             if self._closing is not None:
@@ -107,7 +107,7 @@ class ImapAccount:
                 elif self._session is not None:
                     self._closing = asyncio.get_running_loop().call_later(self.kept_s, self.close)
 
-    async def _ready_session(self) -> Session:
+    async def _ready_session(self) -> ImapSession:
         if self._session is not None and self._session.connection.is_open:
             return self._session
         self.close()

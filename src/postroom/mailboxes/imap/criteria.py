@@ -71,7 +71,7 @@ class Criteria(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenMessage:
+class CriteriaFacts:
     """A message, as far as it was read for the check. `headers`, `text` and `has_attachment` are None if they were
     not.
     """
@@ -217,7 +217,7 @@ def needs_text(query: Query) -> bool:
     return needs(query, Phrase, lambda leaf: isinstance(leaf, Phrase) and not leaf.text.isascii())
 
 
-def fits(query: Query, message: SeenMessage) -> bool | None:
+def fits(query: Query, message: CriteriaFacts) -> bool | None:
     """Whether the message is meant; None if that cannot be told from what was read of it."""
     match query:
         case All(parts):
@@ -233,7 +233,7 @@ def fits(query: Query, message: SeenMessage) -> bool | None:
             return _leaf_fits(query, message)
 
 
-def _leaf_fits(leaf: Leaf, message: SeenMessage) -> bool | None:
+def _leaf_fits(leaf: Leaf, message: CriteriaFacts) -> bool | None:
     match leaf:
         case Phrase(text, None):
             return _in_text(text, message)
@@ -262,7 +262,7 @@ def _leaf_fits(leaf: Leaf, message: SeenMessage) -> bool | None:
             return message.has_attachment
 
 
-def _in_text(text: str, message: SeenMessage) -> bool | None:
+def _in_text(text: str, message: CriteriaFacts) -> bool | None:
     if message.text is None or message.headers is None:
         return None
     wanted = _plain(text)

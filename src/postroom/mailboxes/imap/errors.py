@@ -2,7 +2,7 @@
 
     MailboxError
     └── ImapError
-        ├── SignInRefused       the server does not accept the password, the app password or the token
+        ├── ImapSignInRefused   the server does not accept the password, the app password or the token
         ├── NotSecure           no TLS, or a certificate that is not the server's: nothing was sent over it
         ├── Unreachable         no connection, no answer in time, or the connection ended in the middle
         ├── Busy                too many connections or commands: [LIMIT], [INUSE]
@@ -55,7 +55,7 @@ class ImapError(MailboxError):
     """The root of all errors of the IMAP client."""
 
 
-class SignInRefused(ImapError, NeedsPerson):
+class ImapSignInRefused(ImapError, NeedsPerson):
     """The server does not let us in. `cause` is what has to change, as far as it says so."""
 
     def __init__(self, host: str, code: str | None = None, cause: SignInCause = "password") -> None:
@@ -283,5 +283,5 @@ def sign_in_refusal(host: str, code: str | None, text: str = "", usual: SignInCa
     said = text.casefold()
     for phrase, cause in _CAUSE_OF_PHRASE.items():
         if phrase in said:
-            return SignInRefused(host, code, cause)
-    return SignInRefused(host, code, _CAUSE_OF_CODE.get(code) or usual)
+            return ImapSignInRefused(host, code, cause)
+    return ImapSignInRefused(host, code, _CAUSE_OF_CODE.get(code) or usual)

@@ -3,7 +3,7 @@
 import asyncio
 
 from postroom.mailboxes.imap.folders import Folder, FolderMap
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 
 FRESH_S = 60.0
 
@@ -15,13 +15,13 @@ class CachedFolders:
         self._map: FolderMap | None = None
         self._read_at = 0.0
 
-    async def of(self, session: Session) -> FolderMap:
+    async def of(self, session: ImapSession) -> FolderMap:
         now = asyncio.get_running_loop().time()
         if self._map is None or not self._read_at <= now < self._read_at + FRESH_S:
             return await self.read(session)
         return self._map
 
-    async def read(self, session: Session) -> FolderMap:
+    async def read(self, session: ImapSession) -> FolderMap:
         self._map = FolderMap(
             await session.list_folders(), await session.namespace(), is_gmail=session.offers("X-GM-EXT-1")
         )

@@ -12,7 +12,7 @@ from postroom.mailboxes.imap.folders import Folder, FolderMap
 from postroom.mailboxes.imap.identity import EXTENSIONS, MessageId, Scheme, id_of, read_id
 from postroom.mailboxes.imap.labels import DELETED, Keywords
 from postroom.mailboxes.imap.labels import labels_of as labels_in
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 
 MOST_KNOWN = 2_000
 # A search by a Message-ID finds one message, or its copies; but anybody may send more with the same one, or with one
@@ -121,7 +121,7 @@ class Finder:
 
     def __init__(
         self,
-        session: Session,
+        session: ImapSession,
         folders: FolderMap,
         known: KnownPlaces,
         keywords: Keywords,

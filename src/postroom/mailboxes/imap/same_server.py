@@ -8,7 +8,7 @@ import ipaddress
 import socket
 
 from postroom.mailboxes.imap.identity import id_of, scheme_of
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 from postroom.mailboxes.imap.wire import Endpoint
 
 LOOK_UP_S = 5.0
@@ -36,7 +36,7 @@ def may_be_same_user(one: str, other: str) -> bool:
     return first == second or ("@" not in first and second.partition("@")[0] == first)
 
 
-async def is_same_inbox(one: Session, other: Session) -> bool:
+async def is_same_inbox(one: ImapSession, other: ImapSession) -> bool:
     """Whether both are signed in to the same mailbox: the inboxes have the same UIDs, and the same newest message.
     Empty ones do not tell.
     """
@@ -44,7 +44,7 @@ async def is_same_inbox(one: Session, other: Session) -> bool:
     return first is not None and first == second
 
 
-async def _newest(session: Session) -> tuple[object, ...] | None:
+async def _newest(session: ImapSession) -> tuple[object, ...] | None:
     selected = await session.select(b"INBOX", read_only=True)
     if not selected.exists or not (uids := await session.search(b"UID *")):
         return None

@@ -27,7 +27,7 @@ from postroom.mailboxes.imap.commands import Part, string
 from postroom.mailboxes.imap.criteria import (
     HEADERS_READ,
     Criteria,
-    SeenMessage,
+    CriteriaFacts,
     criteria_of,
     fits,
     in_folder,
@@ -198,12 +198,12 @@ def _is_meant(query: Query, folder: Folder, message: Fetched, read: Fetched | No
         return True
     date, size = message.internal_date or _EPOCH, message.size
     if read is None:
-        return fits(query, SeenMessage(folder, message.flags, date, size)) is not False
+        return fits(query, CriteriaFacts(folder, message.flags, date, size)) is not False
     head = next((read.content(name) for name in read.items if name.startswith("BODY[HEADER")), None)
     whole = read.content("BODY[]") if "BODY[]" in read.items else None
     parsed = None if head is None and whole is None else parse_message(whole or head or b"")
     structure = read.items.get("BODYSTRUCTURE")
-    seen = SeenMessage(
+    seen = CriteriaFacts(
         folder,
         message.flags,
         date,

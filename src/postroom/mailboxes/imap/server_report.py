@@ -7,7 +7,7 @@ from postroom.core.mail.servers import LabelsAs
 from postroom.mailboxes.imap.errors import ImapError
 from postroom.mailboxes.imap.folder_cache import CachedFolders
 from postroom.mailboxes.imap.folders import CREATED, ROLES, Role
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 
 _SHOWN: Mapping[Role, str] = {"ARCHIVE": "archive", "SENT": "sent mail", "TRASH": "trash", "SPAM": "spam"}
 
@@ -31,7 +31,7 @@ class ServerReport:
         return "keywords" if self.takes_keywords else "folders"
 
 
-async def look_at_server(session: Session) -> ServerReport:
+async def look_at_server(session: ImapSession) -> ServerReport:
     """Ask a server that was signed in to. Nothing is changed in the mailbox."""
     found = await CachedFolders().read(session)
     inbox = found.of_role("INBOX")

@@ -41,7 +41,7 @@ BODY_CHUNK = 512 * 2**10
 MOST_CHANGES = 1_000_000
 
 
-class Session:
+class ImapSession:
     """A connection that is signed in, and the folder that is open in it."""
 
     def __init__(self, connection: Connection) -> None:

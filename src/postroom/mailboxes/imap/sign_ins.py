@@ -38,11 +38,11 @@ from postroom.core.mail.secret_fields import PASSWORD, REFRESH_TOKEN, SMTP_PASSW
 from postroom.core.mail.servers import AppName, MailServers
 from postroom.mailboxes.imap.account import OpenSession, open_session
 from postroom.mailboxes.imap.connection import CONNECT_S
-from postroom.mailboxes.imap.errors import REMEDIES, ImapError, NotOffered, SignInRefused
+from postroom.mailboxes.imap.errors import REMEDIES, ImapError, ImapSignInRefused, NotOffered
 from postroom.mailboxes.imap.identity import read_id
 from postroom.mailboxes.imap.presets import preset_at
 from postroom.mailboxes.imap.repair import password_command, sign_in_command
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 from postroom.mailboxes.imap.sign_in import Credentials
 from postroom.mailboxes.imap.tokens import HeldConsent, MailTokens
 from postroom.mailboxes.imap.wire import Endpoint
@@ -98,14 +98,14 @@ class ImapSignIns:
     def opener(self, account_id: UUID) -> OpenSession:
         return partial(self.open, account_id)
 
-    async def open(self, account_id: UUID) -> Session:
+    async def open(self, account_id: UUID) -> ImapSession:
         """Open a connection and sign in. Raises ImapError; AccountWaits once a person must act."""
         async with self._turns.setdefault(account_id, asyncio.Lock()):
             account, servers, secret = await self._usable(account_id, PASSWORD)
             credentials = await self._credentials(account, servers, secret)
             try:
                 return await self._session(account_id, servers, credentials)
-            except SignInRefused as error:
+            except ImapSignInRefused as error:
                 if not self.discard(account_id, credentials):
                     raise await self.refused(account, error) from None
             except NotOffered as error:
@@ -114,7 +114,7 @@ class ImapSignIns:
             credentials = await self._credentials(account, servers, secret)
             try:
                 return await self._session(account_id, servers, credentials)
-            except (SignInRefused, NotOffered) as error:
+            except (ImapSignInRefused, NotOffered) as error:
                 self.discard(account_id, credentials)
                 raise await self.refused(account, error, HeldConsent.read(secret).app) from None
 
@@ -138,7 +138,7 @@ class ImapSignIns:
         return True
 
     async def refused(
-        self, account: AccountView, error: SignInRefused | NotOffered, app: AppName | None = None
+        self, account: AccountView, error: ImapSignInRefused | NotOffered, app: AppName | None = None
     ) -> ImapError:
         """Park the account, unless it has another password by now; return the error that says what to do."""
         return await self._park(account, refusal_reason(account.email, error, app), error.code)
@@ -156,7 +156,7 @@ class ImapSignIns:
         log.warning("account.sign_in_refused", account=account.id, code=code)
         return AccountWaits(reason)
 
-    async def _session(self, account_id: UUID, servers: MailServers, credentials: Credentials) -> Session:
+    async def _session(self, account_id: UUID, servers: MailServers, credentials: Credentials) -> ImapSession:
         async def given() -> Credentials:
             return credentials
 
@@ -168,7 +168,7 @@ class ImapSignIns:
             raise
         return session
 
-    async def _keep_scheme(self, session: Session, account_id: UUID) -> None:
+    async def _keep_scheme(self, session: ImapSession, account_id: UUID) -> None:
         """A server that learns to give ids to messages (OBJECTID) must not make all of them new: a mailbox that is
         known by hashes stays so. The letters with which ids begin are in such an order that the last id tells.
         """
@@ -258,7 +258,7 @@ def trusting(certificates: str | None) -> ssl.SSLContext:
     return context
 
 
-def refusal_reason(email: str, error: SignInRefused | NotOffered, app: AppName | None = None) -> str:
+def refusal_reason(email: str, error: ImapSignInRefused | NotOffered, app: AppName | None = None) -> str:
     """Why the account waits, and what its owner does about it, with the word of a known provider on its passwords."""
     if isinstance(error, NotOffered):
         return repair_for(f"{error}; {REMEDIES['policy']}", email)

@@ -20,18 +20,18 @@ from postroom.mailboxes.imap.account import CredentialsProvider
 from postroom.mailboxes.imap.errors import (
     Busy,
     ImapError,
+    ImapSignInRefused,
     NotOffered,
     NotSecure,
     ServerFailed,
     SignInCause,
-    SignInRefused,
     Unreachable,
 )
 from postroom.mailboxes.imap.wire import Endpoint, Security
 from postroom.outbound.smtp.errors import ConnectionLost, HostFailed
 from postroom.outbound.smtp.lines import dot_stuffed, with_whole_line_ends
 from postroom.outbound.smtp.options import SmartHost, SmtpOptions, Timeouts, TlsContexts
-from postroom.outbound.smtp.session import Credentials, Place, Session, Tls, open_session
+from postroom.outbound.smtp.session import ServerPlace, SmtpClientSession, SmtpCredentials, Tls, open_session
 from postroom.outbound.smtp.transaction import Envelope, EnvelopeRecipient
 
 # How a program without a name of its own introduces itself (RFC 5321, 4.1.3).
@@ -111,13 +111,13 @@ class Submission:
         """Connect and sign in, and leave again. Raises ImapError."""
         await (await self._open()).close()
 
-    async def _open(self) -> Session:
+    async def _open(self) -> SmtpClientSession:
         endpoint, given = self.endpoint, await self.credentials()
         plain = endpoint.security == "plain"
         options = SmtpOptions(HELLO, smart_host=SmartHost(endpoint.host, endpoint.port), timeouts=self.timeouts)
         context = self.context or ssl.create_default_context()
-        place = Place(endpoint.host, endpoint.host, endpoint.port, _TLS[endpoint.security])
-        credentials = Credentials(given.user, given.secret, given.kind, over_plain=plain)
+        place = ServerPlace(endpoint.host, endpoint.host, endpoint.port, _TLS[endpoint.security])
+        credentials = SmtpCredentials(given.user, given.secret, given.kind, over_plain=plain)
         try:
             return await open_session(place, options, TlsContexts(context, context), credentials)
         except (HostFailed, ConnectionLost) as error:
@@ -130,7 +130,7 @@ class Submission:
             case "auth" if reply.code is None:
                 return NotOffered("the submission server cannot be signed in to", "AUTH for this kind of sign-in")
             case "auth" if reply.severity == 5:
-                return SignInRefused(host, code, usual)
+                return ImapSignInRefused(host, code, usual)
             case "starttls" if reply.enhanced in ("4.7.4", "4.7.5") and reply.code is None:
                 return NotSecure(host, reply.text)
             case "connect" | "greeting" | "ehlo" if reply.code is None:
@@ -146,14 +146,14 @@ class Submission:
         if reply.code is None and outcome.result == "deferred":
             return Unreachable(self.endpoint.host, reply.text)
         if reply.code == 530:
-            return SignInRefused(self.endpoint.host, code)
+            return ImapSignInRefused(self.endpoint.host, code)
         if outcome.result in ("bounced", "rejected"):
             return MailNotTaken(_refused_part(reply), code)
         return Busy("sending", code) if asks_to_slow_down(reply) else ServerFailed("sending", code)
 
 
 async def _transact(
-    session: Session, envelope: Envelope, recipients: Sequence[EnvelopeRecipient], leaving: Leaving
+    session: SmtpClientSession, envelope: Envelope, recipients: Sequence[EnvelopeRecipient], leaving: Leaving
 ) -> RecipientOutcome | Exception | None:
     """The outcome of the recipient that failed, or the reason why the mail may not leave; None if it was taken."""
     held: list[Exception] = []

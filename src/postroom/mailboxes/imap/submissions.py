@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from postroom.core.mail.servers import MailServers
-from postroom.mailboxes.imap.errors import ImapError, SignInRefused
+from postroom.mailboxes.imap.errors import ImapError, ImapSignInRefused
 from postroom.mailboxes.imap.presets import files_copies
 from postroom.mailboxes.imap.sign_in import Credentials
 from postroom.mailboxes.imap.sign_ins import ImapSignIns, SubmissionAccess
@@ -22,7 +22,7 @@ REFUSED_FOR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    error: SignInRefused
+    error: ImapSignInRefused
     given_at: datetime | None
     until: datetime
 
@@ -54,17 +54,17 @@ class Submissions:
 
         try:
             return await _submission(access).submit(mail, begin)
-        except SignInRefused as error:
+        except ImapSignInRefused as error:
             if has_begun or not self._sign_ins.discard(account_id, access.credentials):
                 raise self._remember(account_id, error, given_at) from None
         # The token may have ended before its time; another one tells whether it was the token.
         access, given_at = await self._access(account_id)
         try:
             return await _submission(access).submit(mail, leaving)
-        except SignInRefused as error:
+        except ImapSignInRefused as error:
             raise self._remember(account_id, error, given_at) from None
 
-    def _remember(self, account_id: UUID, error: SignInRefused, given_at: datetime | None) -> SignInRefused:
+    def _remember(self, account_id: UUID, error: ImapSignInRefused, given_at: datetime | None) -> ImapSignInRefused:
         self._refusals[account_id] = _Refusal(error, given_at, self._clock() + REFUSED_FOR)
         return error
 
@@ -96,6 +96,6 @@ def _submission(access: SubmissionAccess) -> Submission:
     return Submission(access.endpoint, given, access.context)
 
 
-def _again(error: SignInRefused) -> ImapError:
+def _again(error: ImapSignInRefused) -> ImapError:
     """The same refusal: one object raised twice would collect tracebacks."""
-    return SignInRefused(error.host, error.code, error.cause)
+    return ImapSignInRefused(error.host, error.code, error.cause)

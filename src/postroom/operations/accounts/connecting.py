@@ -14,7 +14,7 @@ from postroom.core.mail.accounts import normalised_address, same_mailbox
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.mailboxes.accounts.book import AccountBook
 from postroom.mailboxes.gmail.facts import NAME
-from postroom.mailboxes.gmail.oauth import ConsentRefused, GoogleApp, GoogleOAuth, address_of, begin_consent
+from postroom.mailboxes.gmail.oauth import GoogleApp, GoogleConsentRefused, GoogleOAuth, address_of, begin_consent
 from postroom.mailboxes.gmail.scopes import (
     DEFAULT_LEVEL,
     Consented,
@@ -95,7 +95,7 @@ async def add_gmail(
         grant = await GoogleOAuth(http, app).exchange(request, code)
         address = normalised_address(await address_of(http, gmail_url, grant.access_token))
     if email is not None and not same_mailbox(email, address):
-        raise ConsentRefused(f"the consent is for {address}, not for {email}; start again and choose that one")
+        raise GoogleConsentRefused(f"the consent is for {address}, not for {email}; start again and choose that one")
     if before is None and (found := await account_of(by.database, NAME, address)) is not None:
         if wanted.level is None:
             _refuse_less(found, grant, level)
@@ -109,7 +109,7 @@ def _refuse_less(account: AccountView, grant: Grant, level: Level) -> None:
     consent = account.consent
     if consent is not None and is_lower(granted_level(grant.scopes), consent.level):
         command = connect_command(account.provider, account.email)
-        raise ConsentRefused(
+        raise GoogleConsentRefused(
             f"{account.email} is already connected with level {consent.level}, and this consent allows less; "
             f"run `{command}` to renew it as it is, or with `--level {level}` to narrow it"
         )
@@ -137,9 +137,11 @@ async def connect(by: Caller, vault: Vault, grant: Grant, email: str, client_id:
     now = by.clock()
     level: Level | None = granted_level(grant.scopes)
     if grant.refresh_token is None:
-        raise ConsentRefused("Google gave no refresh token; remove Postroom at myaccount.google.com and start again")
+        raise GoogleConsentRefused(
+            "Google gave no refresh token; remove Postroom at myaccount.google.com and start again"
+        )
     if level is None:
-        raise ConsentRefused("reading was not granted; start again and leave every box on Google's page ticked")
+        raise GoogleConsentRefused("reading was not granted; start again and leave every box on Google's page ticked")
     dies_at = None if grant.dies_in is None else now + grant.dies_in
     consent = Consent(client_id, level, grant.scopes, now, dies_at=dies_at)
     book = AccountBook(by.database, lambda: vault, by.clock)

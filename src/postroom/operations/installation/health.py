@@ -9,7 +9,7 @@ from typing import cast
 from postroom.backup.make import last_backup
 from postroom.core.days import zone_named
 from postroom.core.errors import DatabaseUnavailable, PostroomError, SettingsError
-from postroom.mailboxes.gmail.service_account import KeyFile
+from postroom.mailboxes.gmail.service_account import ServiceAccountKeyFile
 from postroom.operations.accounts import account_checks
 from postroom.operations.installation import checks
 from postroom.operations.installation.checks import Check
@@ -38,7 +38,7 @@ from postroom.vault.sealing import Vault
 NOT_CREATED = Check("database", "warn", "not created yet", "run `postroom migrate`, or start Postroom")
 
 
-def machine_checks(settings: Settings, data_dir: Path | None, hints_key: KeyFile | None) -> list[Check]:
+def machine_checks(settings: Settings, data_dir: Path | None, hints_key: ServiceAccountKeyFile | None) -> list[Check]:
     """Run the checks that need no database. `data_dir` is the option under which settings were read."""
     return [
         checks.interpreter(),
@@ -110,7 +110,7 @@ def _bind_check(settings: Settings) -> Check:
         return Check("bind", "fail", problem, remedy)
 
 
-def _hints_key_check(file: KeyFile) -> Check:
+def _hints_key_check(file: ServiceAccountKeyFile) -> Check:
     """Check that the key that pulls hints can be used. Without it mail still arrives, by polling."""
     try:
         return Check("pubsub key", "ok", f"signs as {file.read().email}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from postroom.outbound.smtp.options import Reuse
-from postroom.outbound.smtp.session import Session, Tls
+from postroom.outbound.smtp.session import SmtpClientSession, Tls
 
 
 class Key(NamedTuple):
@@ -19,7 +19,7 @@ class Key(NamedTuple):
 @dataclass(slots=True, eq=False)
 class _Kept:
     key: Key
-    session: Session
+    session: SmtpClientSession
     timer: asyncio.TimerHandle
 
 
@@ -27,12 +27,12 @@ class Connections:
     def __init__(self, reuse: Reuse, clock: Callable[[], float]) -> None:
         self._reuse = reuse
         self._clock = clock
-        self._opened: dict[Session, float] = {}
+        self._opened: dict[SmtpClientSession, float] = {}
         self._kept: dict[Key, list[_Kept]] = {}
         self._idle: dict[_Kept, None] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def take(self, key: Key) -> Session | None:
+    def take(self, key: Key) -> SmtpClientSession | None:
         """An open connection for the key that still works, the most recently used first."""
         while kept := self._kept.get(key):
             session = self._remove(kept[-1])
@@ -41,10 +41,10 @@ class Connections:
             self._close(session)
         return None
 
-    def opened(self, session: Session) -> None:
+    def opened(self, session: SmtpClientSession) -> None:
         self._opened[session] = self._clock()
 
-    def give_back(self, key: Key, session: Session) -> None:
+    def give_back(self, key: Key, session: SmtpClientSession) -> None:
         """Keep the connection, if it may be used again; otherwise close it."""
         is_young = self._clock() - self._opened[session] < self._reuse.age_s
         if not session.is_usable or session.messages >= self._reuse.messages or not is_young:
@@ -57,7 +57,7 @@ class Connections:
         self._kept.setdefault(key, []).append(kept)
         self._idle[kept] = None
 
-    def drop(self, session: Session) -> None:
+    def drop(self, session: SmtpClientSession) -> None:
         self._opened.pop(session, None)
         session.abort()
 
@@ -67,7 +67,7 @@ class Connections:
         if self._closing:
             await asyncio.wait(self._closing)
 
-    def _remove(self, kept: _Kept) -> Session:
+    def _remove(self, kept: _Kept) -> SmtpClientSession:
         kept.timer.cancel()
         del self._idle[kept]
         of_key = self._kept[kept.key]
@@ -76,7 +76,7 @@ class Connections:
             del self._kept[kept.key]
         return kept.session
 
-    def _close(self, session: Session) -> None:
+    def _close(self, session: SmtpClientSession) -> None:
         """Say goodbye beside the rest."""
         self._opened.pop(session, None)
         task = asyncio.create_task(session.close(), name="postroom-smtp-close")

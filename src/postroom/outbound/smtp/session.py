@@ -18,7 +18,7 @@ from postroom.outbound.smtp.transaction import Envelope, EnvelopeRecipient, Tran
 Tls = Literal["none", "opportunistic", "checked", "implicit"]
 
 
-class Place(NamedTuple):
+class ServerPlace(NamedTuple):
     """Where to connect, and what must be true of the connection. `name` is the one in the certificate."""
 
     name: str
@@ -27,7 +27,7 @@ class Place(NamedTuple):
     tls: Tls
 
 
-class Credentials(NamedTuple):
+class SmtpCredentials(NamedTuple):
     """Who logs in, and the password or the access token. `over_plain` allows it without TLS: only to this machine."""
 
     username: str
@@ -41,8 +41,8 @@ class TlsFailed(HostFailed):
 
 
 async def open_session(
-    place: Place, options: SmtpOptions, contexts: TlsContexts, credentials: Credentials | None = None
-) -> "Session":
+    place: ServerPlace, options: SmtpOptions, contexts: TlsContexts, credentials: SmtpCredentials | None = None
+) -> "SmtpClientSession":
     """Connect, introduce ourselves, encrypt and log in as the place demands. Raises HostFailed or ConnectionLost."""
     shown = place.name if place.name == place.address else f"{place.name}[{place.address}]"
     loop, times = asyncio.get_running_loop(), options.timeouts
@@ -52,7 +52,7 @@ async def open_session(
     except (OSError, TimeoutError, ValueError) as error:
         why = f"no connection within {times.connect:g} s" if isinstance(error, TimeoutError) else _why(error)
         raise HostFailed(found_out("4.4.1", why, "connect", shown)) from None
-    session = Session(channel, options.hostname, times)
+    session = SmtpClientSession(channel, options.hostname, times)
     try:
         await session.begin(place, options, contexts, credentials)
     except BaseException:
@@ -61,7 +61,7 @@ async def open_session(
     return session
 
 
-class Session:
+class SmtpClientSession:
     def __init__(self, channel: Channel, hostname: str, times: Timeouts) -> None:
         self._channel = channel
         self._hostname = hostname
@@ -88,7 +88,7 @@ class Session:
         await self._channel.close(self._times.quit)
 
     async def begin(
-        self, place: Place, options: SmtpOptions, contexts: TlsContexts, credentials: Credentials | None
+        self, place: ServerPlace, options: SmtpOptions, contexts: TlsContexts, credentials: SmtpCredentials | None
     ) -> None:
         if not options.allow_private and options.smart_host is None and self._channel.leads_to_ourselves:
             raise HostFailed(found_out("4.4.6", "it is this machine itself", "connect", self._channel.host))
@@ -120,7 +120,7 @@ class Session:
             raise HostFailed(found_out("4.4.6", "it introduces itself by our own name", "ehlo", self._channel.host))
         self._extensions = _extensions(lines.lines[1:])
 
-    async def _start_tls(self, place: Place, contexts: TlsContexts) -> None:
+    async def _start_tls(self, place: ServerPlace, contexts: TlsContexts) -> None:
         must = place.tls == "checked"
         if "STARTTLS" not in self._extensions:
             raise HostFailed(found_out("4.7.4", "it offers no encryption, which is required", "starttls", self._host))
@@ -137,7 +137,7 @@ class Session:
         except (OSError, TimeoutError, ValueError) as error:  # ValueError for a name that no certificate can have
             raise TlsFailed(found_out("4.7.5", f"encryption failed: {_why(error)}", "starttls", self._host)) from None
 
-    async def _log_in(self, credentials: Credentials) -> None:
+    async def _log_in(self, credentials: SmtpCredentials) -> None:
         if not self._channel.is_encrypted and not credentials.over_plain:
             raise HostFailed(found_out("4.7.10", "no password is sent unencrypted", "auth", self._host))
         methods = self._extensions.get("AUTH", "").upper().split()
@@ -156,7 +156,7 @@ class Session:
         if reply.code != 235:
             raise HostFailed(reply)
 
-    async def _with_token(self, credentials: Credentials, methods: Sequence[str]) -> Reply:
+    async def _with_token(self, credentials: SmtpCredentials, methods: Sequence[str]) -> Reply:
         """By an access token. A server that refuses it explains itself first, and waits for an empty answer."""
         wanted = credentials.kind.upper()
         other = "OAUTHBEARER" if wanted == "XOAUTH2" else "XOAUTH2"

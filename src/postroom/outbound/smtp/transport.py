@@ -32,7 +32,7 @@ from postroom.outbound.smtp.mta_sts import StsCache, allows
 from postroom.outbound.smtp.options import MOST_RECIPIENTS, SmtpOptions, TlsContexts
 from postroom.outbound.smtp.pacing import Pacing, Turn
 from postroom.outbound.smtp.routes import Routes
-from postroom.outbound.smtp.session import Credentials, Place, Session, Tls, TlsFailed, open_session
+from postroom.outbound.smtp.session import ServerPlace, SmtpClientSession, SmtpCredentials, Tls, TlsFailed, open_session
 from postroom.outbound.smtp.transaction import Envelope, EnvelopeRecipient
 
 log = structlog.get_logger()
@@ -208,7 +208,7 @@ class SmtpTransport:
     async def _by_kept(
         self,
         key: Key,
-        session: Session,
+        session: SmtpClientSession,
         envelope: Envelope,
         recipients: Sequence[EnvelopeRecipient],
         leaving: Leaving,
@@ -223,7 +223,7 @@ class SmtpTransport:
     async def _by(
         self,
         key: Key,
-        session: Session,
+        session: SmtpClientSession,
         envelope: Envelope,
         recipients: Sequence[EnvelopeRecipient],
         leaving: Leaving,
@@ -237,11 +237,11 @@ class SmtpTransport:
         self._connections.give_back(key, session)
         return [each._replace(tls=tls) for each in outcomes]
 
-    async def _open(self, place: Place) -> Session:
+    async def _open(self, place: ServerPlace) -> SmtpClientSession:
         smart_host = self._options.smart_host
         credentials = None
         if smart_host is not None and smart_host.username is not None:
-            credentials = Credentials(smart_host.username, smart_host.password or "")
+            credentials = SmtpCredentials(smart_host.username, smart_host.password or "")
         try:
             return await open_session(place, self._options, self._contexts, credentials)
         except TlsFailed:
@@ -262,17 +262,17 @@ class SmtpTransport:
             return "checked"
         return "checked" if policy is not None and policy.mode == "enforce" else "opportunistic"
 
-    async def _places(self, destination: str, tls: Tls, policy: StsPolicy | None) -> AsyncIterator[Place]:
+    async def _places(self, destination: str, tls: Tls, policy: StsPolicy | None) -> AsyncIterator[ServerPlace]:
         """Where to connect, in order. Raises NoRoute."""
         smart_host = self._options.smart_host
         if smart_host is not None:
-            yield Place(smart_host.host, smart_host.host, smart_host.port, tls)
+            yield ServerPlace(smart_host.host, smart_host.host, smart_host.port, tls)
             return
         hosts = await self._routes.hosts(destination)
         if policy is not None:
             hosts = _allowed_hosts(hosts, policy, destination)
         async for name, address in self._routes.addresses(hosts):
-            yield Place(name if literal_address(name) is None else address, address, self._options.port, tls)
+            yield ServerPlace(name if literal_address(name) is None else address, address, self._options.port, tls)
 
 
 def _allowed_hosts(hosts: list[MailHost], policy: StsPolicy, destination: str) -> list[MailHost]:

@@ -33,7 +33,7 @@ from postroom.mailboxes.imap.following.looking import Identified, identify, look
 from postroom.mailboxes.imap.following.place_index import FolderNews, FolderState, PlaceIndex
 from postroom.mailboxes.imap.labels import Keywords
 from postroom.mailboxes.imap.places import Finder, KnownPlaces, Place
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 
 log = structlog.get_logger()
 
@@ -156,7 +156,9 @@ class Follower:
             changed = [each for each in folders.stores if again or await self._has_changed(session, each, figures)]
         return sorted(changed, key=lambda each: _ORDER[each.role])
 
-    async def _has_changed(self, session: Session, folder: Folder, figures: Mapping[bytes, Mapping[str, int]]) -> bool:
+    async def _has_changed(
+        self, session: ImapSession, folder: Folder, figures: Mapping[bytes, Mapping[str, int]]
+    ) -> bool:
         """Whether the folder may have changed. Without CONDSTORE flags change unnoticed, so it always may."""
         before = self.index.state(folder.wire)
         condstore = session.offers("CONDSTORE")

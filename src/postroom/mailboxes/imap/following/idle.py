@@ -14,7 +14,7 @@ import structlog
 
 from postroom.core.errors import MailboxError, NeedsPerson, PostroomError
 from postroom.mailboxes.imap.following.backoff import SYSTEM_RANDOM, pause_after
-from postroom.mailboxes.imap.session import Session
+from postroom.mailboxes.imap.session import ImapSession
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ class IdleHints:
 
     def __init__(
         self,
-        open_session: Callable[[], Awaitable[Session]],
+        open_session: Callable[[], Awaitable[ImapSession]],
         look_s: float = LOOK_S,
         after_trouble: timedelta = AFTER_TROUBLE,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -50,7 +50,7 @@ class IdleHints:
         self._failures = 0
         self._rest: timedelta | None = None
         """How long to wait before the next connection."""
-        self._session: Session | None = None
+        self._session: ImapSession | None = None
 
     @property
     def is_watching(self) -> bool:
@@ -88,7 +88,7 @@ class IdleHints:
             self._session.connection.close()
             self._session = None
 
-    async def _ready_session(self) -> Session:
+    async def _ready_session(self) -> ImapSession:
         if self._session is not None and self._session.connection.is_open:
             return self._session
         session = await self._open_session()
@@ -102,7 +102,7 @@ class IdleHints:
         self._session, self.problem = session, None
         return session
 
-    async def _has_news(self, session: Session) -> bool:
+    async def _has_news(self, session: ImapSession) -> bool:
         if session.connection.take_unheard():
             return True
         if not session.offers("IDLE"):
@@ -114,7 +114,7 @@ class IdleHints:
         self._failures = 0
         return bool({each.kind for each in told} & _NEWS) or await self._has_news_elsewhere(session)
 
-    async def _has_news_elsewhere(self, session: Session) -> bool:
+    async def _has_news_elsewhere(self, session: ImapSession) -> bool:
         """Whether the figures of any folder are others than last time; a server that has none may have news."""
         if not session.offers(*_ALL_FIGURES):
             return True
