@@ -114,10 +114,10 @@ async def test_a_mailbox_is_synced_paused_resumed_and_its_left_out_mail_retried(
     await submit(page, "/connectors/resume", fields)
     assert (await find_account(setup.database, str(id))).state == "active"
     setup.refuse("18c0a", "18c0b", "18c0c")
-    one = await submit(page, "/connectors/retry", {**fields, "message": "18c0a"})
+    one = await submit(page, "/connectors/retry", {**fields, "messages": "18c0a"})
     assert said_in(one).sentence == "Fetching 1 message once more."
     assert said_in(await submit(page, "/connectors/retry", fields)).sentence == "Fetching 3 messages once more."
-    assert said_in(await submit(page, "/connectors/retry", {**fields, "message": "<x>"})).mood == "bad"
+    assert said_in(await submit(page, "/connectors/retry", {**fields, "messages": "<x>"})).mood == "bad"
     assert await setup.audited() == [
         "account.sync",
         "account.pause",
@@ -134,12 +134,12 @@ async def test_acting_is_switched_on_by_a_person_who_has_proved_who_they_are(
     assert "not yet: decided in shadow" in await text(page, "/connectors")
     assert "It changes nothing until you switch acting on." in await text(page, DETAIL)
     async with visiting(setup, visitor("operator", is_fresh=False)) as other:
-        answer = await submit(other, "/connectors/act", {"account": MARA, "from": "now"}, back=DETAIL)
+        answer = await submit(other, "/connectors/act", {"account": MARA, "since": "now"}, back=DETAIL)
         assert answer.headers["location"].startswith("/sign-in/again?to=")
     assert (await find_account(setup.database, MARA)).acts_from is None
     for wrong in ("", "soon", "2030-01-01"):
-        assert said_in(await submit(page, "/connectors/act", {"account": MARA, "from": wrong})).mood == "bad"
-    said = said_in(await submit(page, "/connectors/act", {"account": MARA, "from": "now"})).sentence
+        assert said_in(await submit(page, "/connectors/act", {"account": MARA, "since": wrong})).mood == "bad"
+    said = said_in(await submit(page, "/connectors/act", {"account": MARA, "since": "now"})).sentence
     assert said == f"Postroom acts on mail of {MARA} since {setup.clock():%Y-%m-%d %H:%M} UTC."
     assert (await find_account(setup.database, MARA)).acts_from == setup.clock()
     assert "until you switch acting on" not in await text(page, DETAIL)

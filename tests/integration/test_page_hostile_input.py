@@ -55,7 +55,7 @@ FORMS = (
     ),
     ("/outbound/suppress", ("tenant", "address"), {}),
     ("/jobs/cause/retry", ("cause",), {}),
-    ("/queues/dismiss", ("queue", "message"), {}),
+    ("/queues/dismiss", ("queue", "messages"), {}),
 )
 
 

@@ -83,10 +83,10 @@ async def test_a_summary_opens_with_its_members_which_can_be_replayed(
     assert opened is not None
     shown = await text(page, opened[1].replace("&amp;", "&"))
     assert "One summary for 3 events" in shown
-    members = re.findall(r'name="message" value="([0-9a-f-]+)"', shown.split('id="summary"')[1].split("</section>")[0])
+    members = re.findall(r'name="messages" value="([0-9a-f-]+)"', shown.split('id="summary"')[1].split("</section>")[0])
     assert len(members) == 3
     setup.clock.forward(1)
-    answer = await submit(page, "/queues/replay", {"queue": "gateway", "message": members})
+    answer = await submit(page, "/queues/replay", {"queue": "gateway", "messages": members})
     assert said_in(answer).sentence == "3 of 3 queued once more in gateway, as copies."
     assert (await setup.inbox.states()).count("waiting") == 3
     assert await setup.audited() == ["queue.replay"]
@@ -94,7 +94,7 @@ async def test_a_summary_opens_with_its_members_which_can_be_replayed(
 
 async def test_a_waiting_event_is_dismissed_and_replayed(setup: IntakeSetup, page: httpx2.AsyncClient) -> None:
     one, two = await setup.inbox.ingest(event(1), event(2))
-    fields = {"queue": "gateway", "message": str(one.request_id)}
+    fields = {"queue": "gateway", "messages": str(one.request_id)}
     assert said_in(await submit(page, "/queues/dismiss", fields)).sentence.startswith("1 of 1 dismissed")
     assert await setup.inbox.states() == ["auto_acked", "waiting"]
     shown = await text(page, "/queues?queue=gateway&ended=auto_acked")
@@ -133,10 +133,10 @@ async def test_what_makes_no_sense_is_refused_with_words(setup: IntakeSetup, pag
         assert (address, answer.status_code) == (address, status)
         assert words in answer.text
     for address, fields, words in (
-        ("/queues/dismiss", {"queue": "email", "message": str(waiting.request_id)}, "processed by Postroom itself"),
-        ("/queues/dismiss", {"queue": "nowhere", "message": str(waiting.request_id)}, "there is no queue"),
+        ("/queues/dismiss", {"queue": "email", "messages": str(waiting.request_id)}, "processed by Postroom itself"),
+        ("/queues/dismiss", {"queue": "nowhere", "messages": str(waiting.request_id)}, "there is no queue"),
         ("/queues/dismiss", {"queue": "gateway"}, "choose at least one"),
-        ("/queues/replay", {"queue": "gateway", "message": "x"}, "no id"),
+        ("/queues/replay", {"queue": "gateway", "messages": "x"}, "no id"),
     ):
         said = said_in(await submit(page, address, fields))
         assert said.mood == "bad"
@@ -149,7 +149,7 @@ async def test_a_viewer_sees_no_button_and_may_press_none(setup: IntakeSetup) ->
     async with visiting(setup, visitor("viewer")) as page:
         assert "/queues/dismiss" not in await text(page, "/queues?queue=gateway")
         for address in ("/queues/dismiss", "/queues/replay"):
-            answer = await submit(page, address, {"queue": "gateway", "message": str(waiting.request_id)})
+            answer = await submit(page, address, {"queue": "gateway", "messages": str(waiting.request_id)})
             assert answer.status_code == 403
     assert await setup.inbox.states() == ["waiting"]
 

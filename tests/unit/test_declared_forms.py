@@ -70,7 +70,8 @@ def test_a_time_is_a_day_a_span_back_or_now(typed: str, meant: datetime):
         ("hours", "", "hours: is empty; fill it in"),
         ("hours", "1e1", "hours: '1e1' is no number; write it in digits"),
         ("hours", "25", "hours: 25 is out of range; use 1 to 24"),
-        ("chosen", "x", "chosen.0: "),
+        ("since", "", "since: is empty; fill it in"),
+        ("chosen", "x", "chosen: 'x' is no id; open it from the list"),
     ],
 )
 def test_a_wrong_field_is_named(field: str, typed: str, refusal: str):

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
+from uuid import UUID
 
-from postroom.core.errors import BadInput
+from postroom.core.choices import choice
+from postroom.core.errors import BadInput, NotFound
 from postroom.core.moments import read_moment, read_start
 from postroom.interfaces.argument_forms import form_of_arguments, read_arguments, values_of
 from postroom.interfaces.dashboard.forms import Done, Form, FormRoute, form_route
+from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visiting import ON_THE_PAGE
 from postroom.operations.operation import REQUIRED, Operation, OperationArgument, PageForm
@@ -48,27 +51,36 @@ def read_form(operation: Operation, form: Form, now: datetime) -> dict[str, Any]
     given: dict[str, Any] = {}
     for each in operation.arguments:
         name = each.argument.sent_as or each.name
-        if name in form.parameters:
-            given[name] = form.parameters[name]
-        elif found := form.texts(name) if _is_list(each.type) else form.text(name):
+        in_address = form.parameters.get(name)
+        if in_address is not None and each.type is UUID:
+            given[name] = read_id(in_address, NotFound(f"there is no such {name}"))
+        elif found := in_address or (form.texts(name) if _is_list(each.type) else form.text(name)):
             given[name] = _read(name, each, found, now)
         elif each.default is REQUIRED or _is_left_empty(name, each, form):
-            raise BadInput(name, "is empty", "fill it in")
+            raise BadInput(name, "is empty", "choose at least one" if _is_list(each.type) else "fill it in")
     arguments = form_of_arguments(f"{operation.id}_form", operation.arguments)
     return values_of(operation, read_arguments("this form", arguments, given))
 
 
 def _read(name: str, argument: OperationArgument, found: str | list[str], now: datetime) -> object:
-    """Return a number or a time as people write it; anything else as it is."""
-    kinds = get_args(argument.type) or (argument.type,)
+    """Return choices, ids, numbers and times as people write them; anything else as it is."""
+    kinds = _kinds(argument.type)
     if isinstance(found, list):
-        return found
+        return [_id(name, each) for each in found] if UUID in kinds else found
+    if get_origin(argument.type) is Literal:
+        return choice(name, found, get_args(argument.type))
+    if UUID in kinds:
+        return _id(name, found)
     if int in kinds:
         return _number(name, argument, found)
     if datetime in kinds:
         is_ahead = argument.argument.is_ahead
         return read_moment(name, found, now, ahead=True) if is_ahead else read_start(name, found, now)
     return found
+
+
+def _id(name: str, text: str) -> UUID:
+    return read_id(text, BadInput(name, f"{text[:40]!r} is no id", "open it from the list"))
 
 
 def _number(name: str, argument: OperationArgument, text: str) -> int:
@@ -81,10 +93,15 @@ def _number(name: str, argument: OperationArgument, text: str) -> int:
 
 
 def _is_left_empty(name: str, argument: OperationArgument, form: Form) -> bool:
-    """Whether a number is asked for and left empty, which does not mean its default."""
-    return argument.type is int and name in form.fields
+    """Whether a number or a time is asked for and left empty, which does not mean its default."""
+    return name in form.fields and bool({int, datetime} & _kinds(argument.type))
 
 
 def _is_list(type_: Any) -> bool:
     """Whether an argument has several values, each in a field of its own."""
     return get_origin(type_) in (list, tuple, Sequence)
+
+
+def _kinds(type_: Any) -> set[Any]:
+    """The types that a value, or one of several, may have."""
+    return set(get_args(type_) or (type_,))

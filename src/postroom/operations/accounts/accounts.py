@@ -14,7 +14,7 @@ from postroom.core.suggestions import did_you_mean
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import Argument, command, flow, post
+from postroom.operations.operation import Argument, command, form, post
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView as AccountView
 from postroom.store.accounts.mailbox_jobs import ask_for_sync
@@ -128,7 +128,7 @@ def _sync_row(sync: AccountSync) -> Mapping[str, object]:
 @CONNECTORS.operation(
     STEER,
     post("/connectors/sync", status=202),
-    flow("/connectors/sync"),
+    form("/connectors/sync", "{account.email}: looking for new mail and changed labels now."),
     command("account sync {account}", row=_sync_row, line="{account}  will be checked by job {job_id}"),
 )
 async def sync_account(by: Caller, /, account: AccountName) -> AccountSync:
@@ -142,7 +142,7 @@ async def sync_account(by: Caller, /, account: AccountName) -> AccountSync:
 @CONNECTORS.operation(
     OPERATE,
     post("/connectors/pause"),
-    flow("/connectors/pause"),
+    form("/connectors/pause", "{email} is paused: nothing is read from it or changed in it until you resume."),
     command("account pause {account}", row=account_row, line=LINE),
     signs=True,
 )
@@ -156,7 +156,7 @@ async def pause_account(by: Caller, /, account: AccountName) -> AccountView:
 @CONNECTORS.operation(
     ANSWER_AGAIN,
     post("/connectors/resume"),
-    flow("/connectors/resume"),
+    form("/connectors/resume", "{email} is in use again; what waited for it goes on."),
     command("account resume {account}", row=account_row, line=LINE),
 )
 async def resume_account(by: Caller, /, account: AccountName) -> AccountView:

@@ -9,16 +9,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.access import ANSWER_AGAIN
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput
-from postroom.operations.accounts.accounts import AccountName, find_account
+from postroom.operations.accounts.accounts import AccountName, acting_words, find_account
 from postroom.operations.caller import Caller
 from postroom.operations.mail.reclassify import MOST, decide_all_again
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import Argument, dialogue, flow, post
+from postroom.operations.operation import Argument, dialogue, form, post
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.actions.decisions import Undecided, WaitingMessage, waiting_to_act
@@ -60,7 +61,14 @@ async def plan_acting(database: Database, name: str, since: datetime, clock: Clo
     return ActingPlan(account, since, len(found), dict(would.most_common()))
 
 
-@CONNECTORS.operation(ANSWER_AGAIN, post("/connectors/act"), flow("/connectors/act"), dialogue("account act"))
+def _describe_acting(acting: ActingAccount, _given: Mapping[str, Any]) -> str:
+    again = f" Deciding again about {counted(acting.messages, 'message')}." if acting.messages else ""
+    return f"Postroom acts on mail of {acting.account.email} {acting_words(acting.acts_from)}.{again}"
+
+
+@CONNECTORS.operation(
+    ANSWER_AGAIN, post("/connectors/act"), form("/connectors/act", _describe_acting), dialogue("account act")
+)
 async def begin_acting(
     by: Caller,
     /,

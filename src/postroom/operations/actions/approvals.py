@@ -18,7 +18,7 @@ from postroom.core.views import Page, Untrusted
 from postroom.operations.caller import Caller
 from postroom.operations.mail.mail_ids import ActionId
 from postroom.operations.nouns import APPROVALS
-from postroom.operations.operation import Argument, Limit, Next, command, dialogue, flow, get, post
+from postroom.operations.operation import Argument, Limit, Next, command, dialogue, flow, form, get, post
 from postroom.operations.people.tokens import actors_named
 from postroom.operations.rules.rules import add_rules
 from postroom.store.actions import approvals as store
@@ -169,7 +169,10 @@ async def show_approval(database: Database, /, action: ActionId) -> Approval:
 
 
 @APPROVALS.operation(
-    ANSWER, post("/approvals/{action}/approve"), flow("/approvals/{action}/approve"), dialogue("approvals approve")
+    ANSWER,
+    post("/approvals/{action}/approve"),
+    form("/approvals/{action}/approve", "{said}", opens="action"),
+    dialogue("approvals approve"),
 )
 async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> Answered:
     """Approve the action as it was shown. A second answer is refused."""
@@ -181,7 +184,7 @@ async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> A
 @APPROVALS.operation(
     ANSWER,
     post("/approvals/{action}/reject"),
-    flow("/approvals/{action}/reject"),
+    form("/approvals/{action}/reject", "{said}"),
     dialogue("approvals reject"),
     signs=True,
 )
@@ -220,7 +223,11 @@ async def answer_approvals(
     return SeveralAnswers(len(chosen) - len(refused), refused)
 
 
-@APPROVALS.operation(ANSWER, post("/approvals/{action}/always"), flow("/approvals/{action}/always"))
+@APPROVALS.operation(
+    ANSWER,
+    post("/approvals/{action}/always"),
+    form("/approvals/{action}/always", "Drafted as a rule, which is off until you switch it on under Rules: {rule}"),
+)
 async def draft_rule_of_approval(by: Caller, /, action: ActionId) -> DraftedRule:
     """Draft the rule that does this for all mail of the sender. It is off until somebody switches it on."""
     approval = await show_approval(by.database, action)

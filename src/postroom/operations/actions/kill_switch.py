@@ -9,10 +9,10 @@ from postroom.core.access import ANSWER_AGAIN, READ, STEER
 from postroom.core.counted import counted
 from postroom.core.views import Done
 from postroom.operations.accounts.accounts import find_account, list_accounts
-from postroom.operations.actions.pausing import Stopped, stop
+from postroom.operations.actions.pausing import Stopped, in_flight, stop
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import OVERVIEW
-from postroom.operations.operation import ADDS_ONCE, READS, Argument, command, dialogue, flow, post, tool
+from postroom.operations.operation import ADDS_ONCE, READS, Argument, command, dialogue, form, post, tool
 from postroom.store.actions import pauses
 from postroom.store.engine.database import Database
 from postroom.triage.act.approval_notice import cause_of
@@ -33,6 +33,10 @@ class PausedAnswer(Done):
     silent_processes: Annotated[
         int, "How many processes did not answer. They can send nothing more; what they had sent is unknown."
     ]
+
+    @property
+    def in_flight(self) -> str:
+        return in_flight(self.on_wire, self.silent_processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +73,25 @@ class ResumedAnswer(Done):
     jobs_released: Annotated[int, "How many waiting jobs continue."]
 
 
-@OVERVIEW.operation(STEER, post("/pause"), flow("/pause"), command("pause"), signs=True)
+@OVERVIEW.operation(
+    STEER,
+    post("/pause"),
+    form("/pause", "Paused: nothing is changed in any mailbox until you resume; {in_flight}."),
+    command("pause"),
+    signs=True,
+)
 async def pause(by: Caller, /, account: Account = None) -> PausedAnswer:
     """Stop all changes to mailboxes, everywhere or in one account. When it answers, no process changes or sends
     anything; it says how many requests had left before and may still take effect. Mail still arrives and is decided on;
     actions wait, and show the reason. Safe to repeat."""
     stopped = await pause_changes(by, account, by.signature.reason or UNEXPLAINED)
     where = "any mailbox" if account is None else f"the mailbox of {account}"
-    done = f"Paused: nothing is changed in {where} until it is resumed; {stopped.in_words()}."
+    done = f"Paused: nothing is changed in {where} until it is resumed; {in_flight(stopped.on_wire, stopped.silent)}."
     scope, reason, since = stopped.pause.scope, stopped.pause.reason, stopped.pause.since
     return PausedAnswer(done, scope, reason, since, stopped.on_wire, stopped.silent)
 
 
-@OVERVIEW.operation(ANSWER_AGAIN, post("/resume"), flow("/resume"), dialogue("resume"))
+@OVERVIEW.operation(ANSWER_AGAIN, post("/resume"), form("/resume", "Resumed: what waited goes on."), dialogue("resume"))
 async def resume(by: Caller, /, account: Account = None) -> ResumedAnswer:
     """Allow changes to mailboxes again, everywhere or in one account. Safe to repeat."""
     released = await resume_changes(by, account)

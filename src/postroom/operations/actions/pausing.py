@@ -32,17 +32,18 @@ class Stopped:
     on_wire: int
     silent: int
 
-    def in_words(self) -> str:
-        """Say what was in flight, in a sentence."""
-        parts: list[str] = []
-        if self.on_wire:
-            parts.append(f"{counted(self.on_wire, 'request')} had left before and may still take effect")
-        if self.silent:
-            parts.append(
-                f"{counted(self.silent, 'process', 'es')} did not answer and can send nothing more; "
-                "whether a request of theirs had left before is unknown"
-            )
-        return "; ".join(parts) or "no request was in flight"
+
+def in_flight(on_wire: int, silent: int) -> str:
+    """Say what was in flight, in a sentence."""
+    parts: list[str] = []
+    if on_wire:
+        parts.append(f"{counted(on_wire, 'request')} had left before and may still take effect")
+    if silent:
+        parts.append(
+            f"{counted(silent, 'process', 'es')} did not answer and can send nothing more; "
+            "whether a request of theirs had left before is unknown"
+        )
+    return "; ".join(parts) or "no request was in flight"
 
 
 async def stop(by: Caller, scope: str, reason: str, boot: BootClock = since_boot) -> Stopped:

@@ -9,7 +9,7 @@ from postroom.core.views import Done
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import SETTINGS
-from postroom.operations.operation import Argument, command, flow, get, post
+from postroom.operations.operation import Argument, command, form, get, post
 from postroom.store.actions import protection
 from postroom.store.actions.protection import ProtectedView
 from postroom.store.engine.database import Database
@@ -27,7 +27,7 @@ async def list_protected(database: Database, /) -> list[ProtectedView]:
 @SETTINGS.operation(
     OPERATE,
     post("/settings/protection"),
-    flow("/settings/protection"),
+    form("/settings/protection"),
     command("protect add {kind} {value}"),
     signs=True,
 )
@@ -41,7 +41,7 @@ async def protect(by: Caller, /, kind: Kind, value: Value) -> Done:
 @SETTINGS.operation(
     ANSWER_AGAIN,
     post("/settings/protection/remove"),
-    flow("/settings/protection/remove"),
+    form("/settings/protection/remove"),
     command("protect remove {kind} {value}"),
 )
 async def unprotect(by: Caller, /, kind: Kind, value: Value) -> Done:

@@ -17,7 +17,7 @@ from postroom.operations.backfill.backfill_progress import BackfillDetail, Backf
 from postroom.operations.backfill.estimate_runs import Agreement, EstimateRun, EstimateRuns, create_agreed
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import BACKFILL
-from postroom.operations.operation import Argument, Limit, Next, command, dialogue, flow, get, post
+from postroom.operations.operation import Argument, Limit, Next, command, dialogue, flow, form, get, post
 from postroom.settings.reading import Settings
 from postroom.store.backfill.backfill_estimates import StoredEstimate
 from postroom.store.engine.database import Database
@@ -183,7 +183,13 @@ async def load_estimate_run(runs: EstimateRuns, /, run: RunId) -> EstimateRunVie
     return EstimateRunView.of(runs.find(run))
 
 
-@BACKFILL.operation(STEER, post("/backfill/estimates/runs/{run}/cancel"), flow("/backfill/estimate/cancel"))
+def _describe_cancel(run: CanceledRun, _given: Mapping[str, Any]) -> str:
+    return "No longer waiting for the estimate." if run.canceled else "It had ended before."
+
+
+@BACKFILL.operation(
+    STEER, post("/backfill/estimates/runs/{run}/cancel"), form("/backfill/estimate/cancel", _describe_cancel)
+)
 async def cancel_estimate_run(runs: EstimateRuns, /, run: RunId) -> CanceledRun:
     """Wait no longer for an estimate. Safe to repeat."""
     return CanceledRun(await runs.cancel(run))
@@ -207,7 +213,9 @@ async def load_backfill(reader: BackfillReader, /, job: JobId) -> BackfillDetail
 @BACKFILL.operation(
     STEER,
     post("/backfill/{job}/pause"),
-    flow("/backfill/{job}/pause"),
+    form(
+        "/backfill/{job}/pause", "Paused: its connector stops within half a minute, and decisions about its mail wait."
+    ),
     command("backfill pause {job}", outcome=STATUS),
     signs=True,
 )
@@ -219,7 +227,7 @@ async def pause_backfill(by: Caller, backfills: Backfills, /, job: JobId) -> Bac
 @BACKFILL.operation(
     STEER,
     post("/backfill/{job}/resume"),
-    flow("/backfill/{job}/resume"),
+    form("/backfill/{job}/resume", "It goes on where it stopped."),
     command("backfill resume {job}", outcome=STATUS),
     signs=True,
 )
@@ -231,7 +239,7 @@ async def resume_backfill(by: Caller, backfills: Backfills, /, job: JobId) -> Ba
 @BACKFILL.operation(
     STEER,
     post("/backfill/{job}/cancel"),
-    flow("/backfill/{job}/cancel"),
+    form("/backfill/{job}/cancel", "Canceled for good. What it brought in stays."),
     command("backfill cancel {job}", outcome=STATUS),
     signs=True,
 )

@@ -4,14 +4,15 @@ The connectors' folders below the data folder record it: what was refused for go
 tried again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from postroom.core.access import OPERATE
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import same_mailbox
@@ -23,7 +24,7 @@ from postroom.mailboxes.following.set_aside import set_aside_in
 from postroom.operations.accounts.accounts import AccountName, find_account
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import Argument, flow, post
+from postroom.operations.operation import Argument, form, post
 from postroom.operations.people.audit import next_entry
 from postroom.settings.reading import Settings
 from postroom.store.accounts.mailbox_jobs import ask_for_messages
@@ -62,7 +63,11 @@ def list_not_ingested(data_dir: Path) -> list[NotIngested]:
     return [each for folders in found for folder in sorted(folders) for each in _of_connector(folder)]
 
 
-@CONNECTORS.operation(OPERATE, post("/connectors/retry", status=202), flow("/connectors/retry"))
+def _describe_retries(retries: Sequence[IngestRetry], _given: Mapping[str, Any]) -> str:
+    return f"Fetching {counted(len(retries), 'message')} once more."
+
+
+@CONNECTORS.operation(OPERATE, post("/connectors/retry", status=202), form("/connectors/retry", _describe_retries))
 async def retry_ingest(
     by: Caller, settings: Settings, /, account: AccountName, messages: MessageIds = ()
 ) -> list[IngestRetry]:

@@ -16,7 +16,7 @@ from postroom.core.views import Done
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import JOBS
-from postroom.operations.operation import Argument, Limit, command, dialogue, flow, post
+from postroom.operations.operation import Argument, Limit, command, dialogue, form, post
 from postroom.operations.people.audit import next_entry
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
@@ -114,21 +114,21 @@ async def select_jobs(database: Database, verb: Verb, selection: JobSelection) -
     return SelectedJobs([each.id for each in found], Counter(each.type for each in found))
 
 
-@JOBS.operation(OPERATE, post("/jobs/{id}/retry"), flow("/jobs/{id}/retry"), dialogue("jobs retry"))
+@JOBS.operation(OPERATE, post("/jobs/{id}/retry"), form("/jobs/{id}/retry"), dialogue("jobs retry"))
 async def retry_job(by: Caller, /, id: JobId) -> Done:
     """Queue a failed or canceled job again, with all its attempts; make a waiting one due at once."""
     await by.run(job_requests.retry_for(id, by.signature, by.clock()))
     return Done("The job is queued again.")
 
 
-@JOBS.operation(OPERATE, post("/jobs/{id}/cancel"), flow("/jobs/{id}/cancel"), dialogue("jobs cancel"))
+@JOBS.operation(OPERATE, post("/jobs/{id}/cancel"), form("/jobs/{id}/cancel"), dialogue("jobs cancel"))
 async def cancel_job(by: Caller, /, id: JobId) -> Done:
     """Cancel a job that waits; one that runs stops at its next step."""
     outcome = await by.run(job_requests.cancel_for(id, by.signature, by.clock()))
     return Done("The job is canceled." if outcome == "canceled" else "The job is canceled at its next step.")
 
 
-@JOBS.operation(OPERATE, post("/jobs/{id}/dismiss"), flow("/jobs/{id}/dismiss"), dialogue("jobs dismiss"))
+@JOBS.operation(OPERATE, post("/jobs/{id}/dismiss"), form("/jobs/{id}/dismiss"), dialogue("jobs dismiss"))
 async def dismiss_job(by: Caller, /, id: JobId) -> Done:
     """Count a failed job as canceled: it no longer counts as trouble, and can still be retried."""
     if not await by.run(job_requests.dismiss_for(id, by.signature, by.clock())):

@@ -15,7 +15,7 @@ from postroom.core.views import Page, Untrusted
 from postroom.operations.caller import Caller
 from postroom.operations.jobs.queues import QueueMessages, QueueName
 from postroom.operations.nouns import QUEUES
-from postroom.operations.operation import Argument, Limit, NextNumber, flow, get, post
+from postroom.operations.operation import Argument, Limit, NextNumber, form, get, post
 from postroom.operations.overview.volumes import Volume, Wait, volume_of, waits_of
 from postroom.operations.overview.windows import DEFAULT_WINDOW, Window, WindowArgument, WindowName, window_of
 from postroom.store.engine.database import Database
@@ -242,7 +242,12 @@ async def load_members(
     return SummaryMembers(_summary(found), [_ended_message(each) for each in members])
 
 
-@QUEUES.operation(OPERATE, post("/queues/{queue}/dismiss"), flow("/queues/dismiss"))
+def _describe_dismissal(found: DismissedMessages, given: Mapping[str, Any]) -> str:
+    of = f"{found.dismissed:,} of {len(given['messages']):,}"
+    return f"{of} dismissed unread. They are listed as auto-acked, and can be replayed."
+
+
+@QUEUES.operation(OPERATE, post("/queues/{queue}/dismiss"), form("/queues/dismiss", _describe_dismissal))
 async def dismiss_messages(
     by: Caller, queues: Queues, /, queue: QueueName, messages: QueueMessages
 ) -> DismissedMessages:

@@ -15,7 +15,7 @@ from postroom.core.queue.queues import Policy, Queues
 from postroom.core.roles import Role
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import QUEUES
-from postroom.operations.operation import ADDS, READS, Argument, command, dialogue, flow, post, tool
+from postroom.operations.operation import ADDS, READS, Argument, command, dialogue, form, post, tool
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import history
@@ -213,10 +213,14 @@ def _copies(found: ReplayedMessages) -> Mapping[str, object]:
     return {"queue": found.queue, "replayed": len(found.copies), "ids": found.copies}
 
 
+def _describe_replay(found: ReplayedMessages, given: Mapping[str, Any]) -> str:
+    return f"{len(found.copies):,} of {len(given['messages']):,} queued once more in {found.queue}, as copies."
+
+
 @QUEUES.operation(
     OPERATE,
     post("/queues/{queue}/replay", once=True),
-    flow("/queues/replay"),
+    form("/queues/replay", _describe_replay),
     command("queue replay {queue}", row=_copies, line="queued once more in {queue}: {replayed}"),
 )
 async def replay_messages(

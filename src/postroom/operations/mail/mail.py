@@ -1,8 +1,8 @@
 """Mail and events, as callers ask for them: the list, one message, and what can be done about it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from postroom.core.access import ANSWER, OPERATE, READ, STEER
@@ -20,7 +20,7 @@ from postroom.operations.mail.mail_lines import TIERS, MailPage, MailQuestion, c
 from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_message
 from postroom.operations.mail.reclassify import Reclassified, reclassify
 from postroom.operations.nouns import MAIL
-from postroom.operations.operation import Argument, Limit, Next, dialogue, flow, get, post
+from postroom.operations.operation import Argument, Limit, Next, dialogue, flow, form, get, post
 from postroom.store.engine.database import Database
 from postroom.store.mail.mail_lists import StateCounts
 from postroom.system.wall_clock import Clock
@@ -97,20 +97,37 @@ async def act_on_message(
     return await request_action(by, message, read_actions(actions), policy)
 
 
-@MAIL.operation(OPERATE, post("/mail/{message}/reclassify", status=202), flow("/mail/{message}/reclassify"))
+def _describe_reclassified(asked: Reclassified, _given: Mapping[str, Any]) -> str:
+    return "It is decided again, by today's rules and model." if asked.messages else "It is in line already."
+
+
+def _describe_correction(corrected: Correction, _given: Mapping[str, Any]) -> str:
+    learned = f"proposed as a rule: {corrected.proposed}" if corrected.proposed else "no rule could be proposed"
+    return f"It is being undone; {learned}."
+
+
+@MAIL.operation(
+    OPERATE, post("/mail/{message}/reclassify", status=202), form("/mail/{message}/reclassify", _describe_reclassified)
+)
 async def reclassify_message(by: Caller, /, message: MessageName) -> Reclassified:
     """Decide again about a message, by today's rules and model. Safe to repeat while it is in line."""
     return await reclassify(by, [await find_message(by.database, message)])
 
 
-@MAIL.operation(STEER, post("/actions/{action}/undo", status=202), flow("/mail/{message}/undo"), dialogue("undo"))
+@MAIL.operation(
+    STEER, post("/actions/{action}/undo", status=202), form("/mail/{message}/undo", opens="action"), dialogue("undo")
+)
 async def undo(by: Caller, /, action: ActionId) -> UndoAnswer:
     """Take an action back. Safe to repeat: it is undone once, by the same job."""
     requested = await undo_action(by, action)
     return UndoAnswer(undo_words(requested), requested.state, requested.job_id)
 
 
-@MAIL.operation(ANSWER, post("/actions/{action}/wrong", status=202), flow("/mail/{message}/wrong"))
+@MAIL.operation(
+    ANSWER,
+    post("/actions/{action}/wrong", status=202),
+    form("/mail/{message}/wrong", _describe_correction, opens="action_id"),
+)
 async def undo_wrong(by: Caller, /, action: ActionId) -> Correction:
     """Take back what a decision did, and let Postroom propose a rule that would have prevented it."""
     return await undo_and_learn(by, action)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from postroom.core.access import ADMINISTER, OWN_AGAIN
 from postroom.core.counted import counted
@@ -17,7 +17,7 @@ from postroom.core.visitors import PersonRole
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import SETTINGS
-from postroom.operations.operation import Argument, Command, command, delete, flow, get, post
+from postroom.operations.operation import Argument, Command, command, delete, flow, form, get, post
 from postroom.operations.people.pages_address import link_address
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
@@ -126,10 +126,15 @@ class ChangedAnswer:
         return f"is {self.role} now" if self.changed else f"was {self.role} before"
 
 
+def _describe_role(found: ChangedAnswer, _given: Mapping[str, Any]) -> str:
+    told = f"is {found.role} from the next click on" if found.changed else f"was {found.role} already"
+    return f"{found.name} {told}."
+
+
 @SETTINGS.operation(
     OWN_AGAIN,
     post("/settings/people/{name}/role"),
-    flow("/settings/people/{name}/role"),
+    form("/settings/people/{name}/role", _describe_role),
     command("person role {name} {role}", outcome=("name", "{0.result}")),
 )
 async def change_role(by: Caller, /, name: Name, role: NewRole) -> ChangedAnswer:
@@ -141,7 +146,7 @@ async def change_role(by: Caller, /, name: Name, role: NewRole) -> ChangedAnswer
 @SETTINGS.operation(
     OWN_AGAIN,
     delete("/settings/people/{name}"),
-    flow("/settings/people/{name}/remove"),
+    form("/settings/people/{name}/remove", "{name} is removed and signed out everywhere."),
     command("person remove {name}"),
 )
 async def remove_person(by: Caller, /, name: Name) -> Done:

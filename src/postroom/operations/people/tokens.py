@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from postroom.core.access import OWN, OWN_AGAIN, READ
@@ -16,7 +16,7 @@ from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import SETTINGS
-from postroom.operations.operation import Argument, command, flow, get, post
+from postroom.operations.operation import Argument, command, flow, form, get, post
 from postroom.operations.outbound.senders import load_sender
 from postroom.store.actions.token_work import actor_of
 from postroom.store.engine.database import Database
@@ -143,10 +143,16 @@ def _revoked_line(revoked: RevokedToken) -> str:
     return f"{revoked.id}  {_revoked_row(revoked)['result']}{f'; {words}' if words else ''}"
 
 
+def _describe_revoked(revoked: RevokedToken, _given: Mapping[str, Any]) -> str:
+    words = revoked.work.in_words()
+    sentence = "The token is revoked: it opens nothing any more" if revoked.revoked else "It was revoked before"
+    return f"{sentence}; {words}." if words else f"{sentence}."
+
+
 @SETTINGS.operation(
     OWN,
     post("/settings/tokens/{token}/revoke"),
-    flow("/settings/tokens/{token}/revoke"),
+    form("/settings/tokens/{token}/revoke", _describe_revoked),
     command("token revoke {token}", line=_revoked_line, row=_revoked_row),
 )
 async def revoke_token(

@@ -14,7 +14,7 @@ from postroom.core.rules.rule import RuleMode
 from postroom.core.views import Done, Untrusted
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import Argument, Limit, command, flow, get, post
+from postroom.operations.operation import Argument, Limit, command, flow, form, get, post
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import proposals as store
@@ -137,7 +137,7 @@ async def accept_proposal(
 @RULES.operation(
     OPERATE,
     post("/rules/proposals/{proposal}/dismiss"),
-    flow("/rules/proposals/{proposal}/dismiss"),
+    form("/rules/proposals/{proposal}/dismiss"),
     command("proposals dismiss {proposal}"),
     signs=True,
 )

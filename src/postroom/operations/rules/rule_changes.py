@@ -9,7 +9,7 @@ from postroom.core.rules.draft import read_draft
 from postroom.core.views import Done
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import Argument, command, delete, dialogue, flow, post, put
+from postroom.operations.operation import Argument, command, delete, dialogue, flow, form, post, put
 from postroom.operations.rules import rules, shadow
 from postroom.operations.rules.rule_matches import RuleMatcher, RuleMatches
 from postroom.operations.rules.rule_views import RuleId, RuleLine, read_rule
@@ -62,7 +62,7 @@ async def delete_rule(by: Caller, /, rule: RuleId) -> Done:
 @RULES.operation(
     OPERATE,
     post("/rules/{rule}/enable"),
-    flow("/rules/{rule}/enable"),
+    form("/rules/{rule}/enable", "“{rule.name}” is on: it decides about mail that comes in from now on."),
     command("rules enable {rule}", outcome=("rule.name", "enabled")),
 )
 async def enable_rule(by: Caller, /, rule: RuleId) -> RuleLine:
@@ -71,7 +71,12 @@ async def enable_rule(by: Caller, /, rule: RuleId) -> RuleLine:
     return await _load(by, rule)
 
 
-@RULES.operation(ANSWER_AGAIN, post("/rules/{rule}/confirm"), flow("/rules/{rule}/confirm"), dialogue("rules confirm"))
+@RULES.operation(
+    ANSWER_AGAIN,
+    post("/rules/{rule}/confirm"),
+    form("/rules/{rule}/confirm", "“{rule.name}” is confirmed: it decides about mail that comes in from now on."),
+    dialogue("rules confirm"),
+)
 async def confirm_rule(
     by: Caller,
     /,
@@ -87,7 +92,11 @@ async def confirm_rule(
 @RULES.operation(
     OPERATE,
     post("/rules/{rule}/disable"),
-    flow("/rules/{rule}/disable"),
+    form(
+        "/rules/{rule}/disable",
+        "“{rule.name}” is off. What it did before stays as it is.",
+        reason="switched off on the page",
+    ),
     command("rules disable {rule}", outcome=("rule.name", "disabled")),
     signs=True,
 )
@@ -97,14 +106,22 @@ async def disable_rule(by: Caller, /, rule: RuleId) -> RuleLine:
     return await _load(by, rule)
 
 
-@RULES.operation(OPERATE, post("/rules/{rule}/move"), flow("/rules/{rule}/move"))
+def _describe_move(line: RuleLine, given: Mapping[str, Any]) -> str:
+    return f"“{line.rule.name}” is tried {'later' if given['to'] == 'down' else 'earlier'} now."
+
+
+@RULES.operation(OPERATE, post("/rules/{rule}/move"), form("/rules/{rule}/move", _describe_move))
 async def move_rule(by: Caller, /, rule: RuleId, to: Literal["up", "down"]) -> RuleLine:
     """Try a rule one place earlier or later."""
     await by.run(rule_lists.move_rule(rule, to == "down", by.signature, by.clock()))
     return await _load(by, rule)
 
 
-@RULES.operation(OPERATE, post("/rules/{rule}/watch"), flow("/rules/{rule}/watch"))
+@RULES.operation(
+    OPERATE,
+    post("/rules/{rule}/watch"),
+    form("/rules/{rule}/watch", "“{rule.name}” is in shadow: it decides, and nothing is done."),
+)
 async def begin_shadow(by: Caller, /, rule: RuleId) -> RuleLine:
     """Put a rule in shadow: it decides, and nothing is done. Safe to repeat."""
     await shadow.begin(by, ShadowScope("rule", await _name(by, rule)))

@@ -18,13 +18,10 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.actions.approvals import (
     ShownApproval,
     answer_approvals,
-    approve_action,
     count_waiting,
-    draft_rule_of_approval,
     group_lines,
     list_approvals,
     list_settled_approvals,
-    reject_action,
 )
 from postroom.operations.overview.watching import mail_changes
 
@@ -57,18 +54,7 @@ class ApprovalsPage(Page):
         return [
             form_route(site, "/approvals/approve-several", self._approve_several),
             form_route(site, "/approvals/reject-several", self._reject_several),
-            form_route(site, "/approvals/{action}/approve", self._approve),
-            form_route(site, "/approvals/{action}/reject", self._reject),
-            form_route(site, "/approvals/{action}/always", self._always),
         ]
-
-    async def _approve(self, form: Form) -> Done:
-        action = _id(form)
-        answered = await approve_action(form.by, action, form.required("shown", STALE))
-        return Done(answered.said, action=str(action))
-
-    async def _reject(self, form: Form) -> Done:
-        return Done((await reject_action(form.by, _id(form))).said)
 
     async def _approve_several(self, form: Form) -> Done:
         return await self._several(form, "approve")
@@ -83,14 +69,6 @@ class ApprovalsPage(Page):
         for reason in list(answered.refused.values())[:1]:
             sentence += f" {len(answered.refused)} did not count: {reason}"
         return Done(sentence)
-
-    async def _always(self, form: Form) -> Done:
-        drafted = await draft_rule_of_approval(form.by, _id(form))
-        return Done(f"Drafted as a rule, which is off until you switch it on under Rules: {drafted.rule}")
-
-
-def _id(form: Form) -> UUID:
-    return _read_id(form.parameters["action"])
 
 
 def _read_id(text: str) -> UUID:

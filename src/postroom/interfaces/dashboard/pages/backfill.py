@@ -4,12 +4,9 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from uuid import UUID
 
-from starlette.routing import Route
-
 from postroom.core.backfill.job import FoundMail
 from postroom.core.errors import NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
@@ -42,25 +39,6 @@ class BackfillPage(Page):
             "part": Part,
             **WORDS,
         }
-
-    def actions(self) -> list[Route]:
-        return [
-            form_route(self._site, "/backfill/{job}/pause", self._pause),
-            form_route(self._site, "/backfill/{job}/resume", self._resume),
-            form_route(self._site, "/backfill/{job}/cancel", self._cancel),
-        ]
-
-    async def _pause(self, form: Form) -> Done:
-        await self._parts.estimate_runs.backfills.pause(job_id(form.parameters), form.by.signature)
-        return Done("Paused: its connector stops within half a minute, and decisions about its mail wait.")
-
-    async def _resume(self, form: Form) -> Done:
-        await self._parts.estimate_runs.backfills.resume(job_id(form.parameters), form.by.signature)
-        return Done("It goes on where it stopped.")
-
-    async def _cancel(self, form: Form) -> Done:
-        await self._parts.estimate_runs.backfills.cancel(job_id(form.parameters), form.by.signature)
-        return Done("Canceled for good. What it brought in stays.")
 
 
 class BackfillJobPage(Page):

@@ -87,7 +87,6 @@ class NewBackfillPage(Page):
     def actions(self) -> list[Route]:
         return [
             form_route(self._site, "/backfill/estimate", self._estimate),
-            form_route(self._site, "/backfill/estimate/cancel", self._cancel),
             form_route(self._site, "/backfill/create", self._create),
         ]
 
@@ -106,10 +105,6 @@ class NewBackfillPage(Page):
         return Done(
             "The connector counts and reads a sample. Nothing is kept, and nothing is spent.", f"{ADDRESS}?run={run.id}"
         )
-
-    async def _cancel(self, form: Form) -> Done:
-        canceled = await self._runs.cancel(_id("run", form.text("run")))
-        return Done("No longer waiting for the estimate." if canceled else "It had ended before.")
 
     async def _create(self, form: Form) -> Done:
         agreed = form.text("agreed")

@@ -32,7 +32,7 @@ from postroom.operations.jobs.job_bulk import (
 )
 from postroom.operations.jobs.job_causes import job_causes
 from postroom.operations.jobs.job_story import load_story
-from postroom.operations.jobs.jobs import bulk_record, cancel_job, dismiss_job, retry_job
+from postroom.operations.jobs.jobs import bulk_record
 from postroom.operations.overview.channels import changes_on
 from postroom.words.jobs import BUSY, CONSEQUENCES, MOODS, PAST
 
@@ -93,19 +93,7 @@ class JobsPage(Page):
         return [
             form_route(self._site, "/jobs/bulk/{verb}", self._bulk),
             form_route(self._site, "/jobs/cause/{verb}", self._cause),
-            form_route(self._site, "/jobs/{id}/retry", self._retry),
-            form_route(self._site, "/jobs/{id}/cancel", self._cancel),
-            form_route(self._site, "/jobs/{id}/dismiss", self._dismiss),
         ]
-
-    async def _retry(self, form: Form) -> Done:
-        return Done((await retry_job(form.by, _id(form.parameters["id"]))).done)
-
-    async def _cancel(self, form: Form) -> Done:
-        return Done((await cancel_job(form.by, _id(form.parameters["id"]))).done)
-
-    async def _dismiss(self, form: Form) -> Done:
-        return Done((await dismiss_job(form.by, _id(form.parameters["id"]))).done)
 
     async def _bulk(self, form: Form) -> Done | Response:
         filters = _filters({name: form.text(name) for name in ("stage", "type", "account", "error") if form.text(name)})

@@ -6,7 +6,6 @@ What is done here to mail can be taken back, except deleting it for good, which 
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
 from urllib.parse import quote, urlencode
-from uuid import UUID
 
 from starlette.routing import Route
 
@@ -19,10 +18,8 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
-from postroom.operations.actions.corrections import undo_and_learn
-from postroom.operations.actions.undo import UndoSelection, undo_action, undo_selection, undo_words
+from postroom.operations.actions.undo import UndoSelection, undo_selection
 from postroom.operations.mail.mail_actions import read_actions, request_action, wait_for_outcome
-from postroom.operations.mail.mail_ids import find_action, find_message
 from postroom.operations.mail.mail_lines import (
     BY,
     KINDS,
@@ -37,7 +34,6 @@ from postroom.operations.mail.mail_lines import (
     read_since,
 )
 from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_message
-from postroom.operations.mail.reclassify import reclassify
 from postroom.operations.overview.watching import mail_changes
 from postroom.words.actions import NAME_A_LABEL, OFFERED
 from postroom.words.backfill import CATEGORY_WORDS
@@ -136,9 +132,7 @@ class MessagePage(Page):
         return mail_changes(self._database)
 
     def actions(self) -> list[Route]:
-        acts = {"do": self._do, "undo": self._undo, "wrong": self._wrong, "reclassify": self._reclassify}
-        forms = [form_route(self._site, f"/mail/{{message}}/{name}", act) for name, act in acts.items()]
-        return [*forms, frame_route(self._site, self._parts.html)]
+        return [form_route(self._site, "/mail/{message}/do", self._do), frame_route(self._site, self._parts.html)]
 
     async def _do(self, form: Form) -> Done:
         name = form.required("action", "choose what to do")
@@ -149,24 +143,6 @@ class MessagePage(Page):
         asked = await request_action(form.by, message, steps, self._parts.policy)
         outcome = await wait_for_outcome(self._database, asked, self._patience)
         return Done(_sentence(outcome.what), action=str(outcome.action_id))
-
-    async def _undo(self, form: Form) -> Done:
-        action = await self._chosen(form)
-        undo = await undo_action(form.by, action)
-        return Done(undo_words(undo), action=str(action))
-
-    async def _wrong(self, form: Form) -> Done:
-        corrected = await undo_and_learn(form.by, await self._chosen(form))
-        learned = f"; proposed as a rule: {corrected.proposed}" if corrected.proposed else "; no rule could be proposed"
-        return Done(f"It is being undone{learned}.", action=str(corrected.action_id))
-
-    async def _reclassify(self, form: Form) -> Done:
-        message = await find_message(self._database, form.parameters["message"])
-        asked = await reclassify(form.by, [message])
-        return Done("It is decided again, by today's rules and model." if asked.messages else "It is in line already.")
-
-    async def _chosen(self, form: Form) -> UUID:
-        return await find_action(self._database, form.required("action", "open the message and choose its action"))
 
 
 def _values(shown: MailDetail | EventDetail, visit: Visit) -> Mapping[str, object]:

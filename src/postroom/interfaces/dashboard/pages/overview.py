@@ -6,17 +6,13 @@ safely stop them. Resuming is not safe, so people prove again who they are.
 
 from collections.abc import AsyncIterator, Mapping
 
-from starlette.routing import Route
-
 from postroom.core.queue.queues import EMAIL, GATEWAY, HISTORY
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.display import TIER_KINDS, shown, span, words
 from postroom.interfaces.dashboard.flow import Place, Ribbon
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.actions.kill_switch import pause_changes, resume_changes
 from postroom.operations.overview.overview import WINDOWS, WindowName
 from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
@@ -78,18 +74,6 @@ class OverviewPage(Page):
 
     def changes(self) -> AsyncIterator[None]:
         return self._overview.changes()
-
-    def actions(self) -> list[Route]:
-        pause = form_route(self._site, "/pause", self._pause)
-        return [pause, form_route(self._site, "/resume", self._resume)]
-
-    async def _pause(self, form: Form) -> Done:
-        stopped = await pause_changes(form.by, None, form.by.signature.reason or "")
-        return Done(f"Paused: nothing is changed in any mailbox until you resume; {stopped.in_words()}.")
-
-    async def _resume(self, form: Form) -> Done:
-        await resume_changes(form.by, None)
-        return Done("Resumed: what waited goes on.")
 
 
 def _spend_parts(spend: ModelStatus | None) -> list[Part]:

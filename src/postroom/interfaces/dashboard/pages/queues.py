@@ -4,12 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from uuid import UUID
 
-from starlette.routing import Route
-
 from postroom.core.errors import BadInput
 from postroom.interfaces.dashboard.charts import Series
 from postroom.interfaces.dashboard.display import tier_kind, words
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
@@ -23,14 +20,12 @@ from postroom.operations.jobs.queue_board import (
     MOST_MEMBERS,
     DepthHistory,
     EndedKind,
-    dismiss_messages,
     list_ended,
     load_members,
     load_queue,
     peek_messages,
     queue_names,
 )
-from postroom.operations.jobs.queues import replay_messages
 from postroom.operations.overview.channels import changes_on
 from postroom.words.states import EVENT_STATES
 
@@ -78,35 +73,11 @@ class QueuesPage(Page):
     def changes(self) -> AsyncIterator[None]:
         return changes_on(self._database, CHANNELS)
 
-    def actions(self) -> list[Route]:
-        return [
-            form_route(self._site, "/queues/dismiss", self._dismiss),
-            form_route(self._site, "/queues/replay", self._replay),
-        ]
-
-    async def _dismiss(self, form: Form) -> Done:
-        queue, ids = _read_names(form)
-        count = (await dismiss_messages(form.by, self._parts.queues, queue, ids)).dismissed
-        return Done(f"{count:,} of {len(ids):,} dismissed unread. They are listed as auto-acked, and can be replayed.")
-
-    async def _replay(self, form: Form) -> Done:
-        queue, ids = _read_names(form)
-        copies = (await replay_messages(form.by, self._parts.queues, queue, ids)).copies
-        return Done(f"{len(copies):,} of {len(ids):,} queued once more in {queue}, as copies.")
-
 
 def depth_series(depths: DepthHistory) -> list[Series]:
     """The tiers over time; one in which nothing ever waited is left out, unless nothing did at all."""
     shown = {tier: values for tier, values in depths.by_tier.items() if any(values)} or depths.by_tier
     return [Series(words(tier), values, tier_kind(tier)) for tier, values in shown.items()]
-
-
-def _read_names(form: Form) -> tuple[str, list[UUID]]:
-    queue = form.required("queue", "name the queue")
-    ids = [_id("message", text) for text in form.texts("message")]
-    if not ids:
-        raise BadInput("message", "is missing", "choose at least one message")
-    return queue, ids
 
 
 def _id(field: str, text: str) -> UUID:

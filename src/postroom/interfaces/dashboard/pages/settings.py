@@ -13,24 +13,20 @@ from starlette.routing import Route
 from postroom.core.actions.safety import ProtectedKind
 from postroom.core.choices import choice
 from postroom.core.days import zone_named
-from postroom.core.errors import NotFound
 from postroom.core.visitors import PERSON_ROLES, PersonRole
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
-from postroom.interfaces.dashboard.ids import read_id
+from postroom.interfaces.dashboard.forms import Form, form_route
 from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.actions.protection import list_protected, protect, unprotect
+from postroom.operations.actions.protection import list_protected
 from postroom.operations.installation.settings_view import SettingView, settings_in_effect
 from postroom.operations.people.people import (
     LinkAnswer,
     add_person,
-    change_role,
     list_people,
     make_link,
-    remove_person,
 )
-from postroom.operations.people.tokens import TokenRole, list_tokens, make_token, revoke_token
+from postroom.operations.people.tokens import TokenRole, list_tokens, make_token
 from postroom.operations.rules.model import ModelStatus, model_status
 
 KINDS: tuple[ProtectedKind, ...] = ("sender", "domain", "label")
@@ -77,13 +73,8 @@ class SettingsPage(Page):
         site = self._site
         return [
             form_route(site, "/settings/tokens", self._create_token),
-            form_route(site, "/settings/tokens/{token}/revoke", self._revoke_token),
             form_route(site, "/settings/people", self._add_person),
             form_route(site, "/settings/people/{name}/link", self._make_link),
-            form_route(site, "/settings/people/{name}/role", self._change_role),
-            form_route(site, "/settings/people/{name}/remove", self._remove_person),
-            form_route(site, "/settings/protection", self._protect),
-            form_route(site, "/settings/protection/remove", self._unprotect),
         ]
 
     async def _add_person(self, form: Form) -> Response:
@@ -98,15 +89,6 @@ class SettingsPage(Page):
         """Show the way in on a page of its own, once: it is stored nowhere."""
         return HTMLResponse(self._site.render("settings/link.html", name=name, link=made.link))
 
-    async def _change_role(self, form: Form) -> Done:
-        name, role = form.parameters["name"], _role(form)
-        changed = (await change_role(form.by, name, role)).changed
-        return Done(f"{name} is {role} from the next click on." if changed else f"{name} was {role} already.")
-
-    async def _remove_person(self, form: Form) -> Done:
-        await remove_person(form.by, form.parameters["name"])
-        return Done(f"{form.parameters['name']} is removed and signed out everywhere.")
-
     async def _create_token(self, form: Form) -> Response:
         """Show the new token on a page of its own, once: it is stored nowhere."""
         role, lifetime = (
@@ -117,25 +99,6 @@ class SettingsPage(Page):
         identity, name = form.text("identity") or None, form.text("name") or None
         made = await make_token(form.by, role, identity, name=name, expires_at=expires_at)
         return HTMLResponse(self._site.render("settings/token.html", token=made.text, name=form.text("name")))
-
-    async def _revoke_token(self, form: Form) -> Done:
-        revoked = await revoke_token(form.by, read_id(form.parameters["token"], NotFound("there is no such token")))
-        words = revoked.work.in_words()
-        sentence = "The token is revoked: it opens nothing any more" if revoked.revoked else "It was revoked before"
-        return Done(f"{sentence}; {words}." if words else f"{sentence}.")
-
-    async def _protect(self, form: Form) -> Done:
-        value = form.required("value", "write an address, a domain or a label")
-        reason = form.text("reason") or "on the page"
-        return Done((await protect(form.by.because(reason), _kind(form), value)).done)
-
-    async def _unprotect(self, form: Form) -> Done:
-        value = form.required("value", "name what is protected")
-        return Done((await unprotect(form.by, _kind(form), value)).done)
-
-
-def _kind(form: Form) -> ProtectedKind:
-    return choice("kind", form.text("kind"), KINDS)
 
 
 def _role(form: Form) -> PersonRole:

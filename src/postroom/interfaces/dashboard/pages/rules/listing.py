@@ -14,13 +14,8 @@ from postroom.interfaces.dashboard.page import Page
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.rules import proposals
 from postroom.operations.rules.rule_changes import (
-    begin_shadow,
-    confirm_rule,
     delete_rule,
-    disable_rule,
-    enable_rule,
     end_shadow,
-    move_rule,
 )
 from postroom.operations.rules.rule_views import (
     DAYS,
@@ -34,7 +29,6 @@ from postroom.operations.rules.rule_views import (
 STATES: tuple[RuleState, ...] = get_args(RuleState)
 EVERY = "all"
 MOST_SHOWN = 100
-BECAUSE = "switched off on the page"
 
 
 def rule_id(given: str) -> UUID:
@@ -70,46 +64,17 @@ class RulesPage(Page):
         return rule_changes(self._database)
 
     def actions(self) -> list[Route]:
-        acts = {
-            "/rules/{rule}/move": self._move,
-            "/rules/{rule}/enable": self._enable,
-            "/rules/{rule}/remove": self._remove,
-            "/rules/{rule}/watch": self._begin_shadow,
-            "/rules/{rule}/act": self._end_shadow,
-            "/rules/proposals/{proposal}/accept": self._accept,
-            "/rules/proposals/{proposal}/dismiss": self._dismiss,
-        }
+        site = self._site
         return [
-            form_route(self._site, "/rules/{rule}/confirm", self._confirm),
-            form_route(self._site, "/rules/{rule}/disable", self._disable, reason=BECAUSE),
-            *(form_route(self._site, address, submit) for address, submit in acts.items()),
+            form_route(site, "/rules/{rule}/remove", self._remove),
+            form_route(site, "/rules/{rule}/act", self._end_shadow),
+            form_route(site, "/rules/proposals/{proposal}/accept", self._accept),
         ]
-
-    async def _move(self, form: Form) -> Done:
-        down = form.text("to") == "down"
-        line = await move_rule(form.by, _rule(form), "down" if down else "up")
-        return Done(f"“{line.rule.name}” is tried {'later' if down else 'earlier'} now.")
-
-    async def _enable(self, form: Form) -> Done:
-        line = await enable_rule(form.by, _rule(form))
-        return Done(f"“{line.rule.name}” is on: it decides about mail that comes in from now on.")
-
-    async def _confirm(self, form: Form) -> Done:
-        line = await confirm_rule(form.by, _rule(form), form.text("shown"))
-        return Done(f"“{line.rule.name}” is confirmed: it decides about mail that comes in from now on.")
-
-    async def _disable(self, form: Form) -> Done:
-        line = await disable_rule(form.by, _rule(form))
-        return Done(f"“{line.rule.name}” is off. What it did before stays as it is.")
 
     async def _remove(self, form: Form) -> Done:
         line = await read_rule(self._database, self._clock, _rule(form))
         await delete_rule(form.by, line.rule.id)
         return Done(f"“{line.rule.name}” is removed. Its text is in the audit log.", to="/rules")
-
-    async def _begin_shadow(self, form: Form) -> Done:
-        line = await begin_shadow(form.by, _rule(form))
-        return Done(f"“{line.rule.name}” is in shadow: it decides, and nothing is done.")
 
     async def _end_shadow(self, form: Form) -> Done:
         line = await read_rule(self._database, self._clock, _rule(form))
@@ -122,9 +87,6 @@ class RulesPage(Page):
         accepted = await proposals.accept_proposal(form.by, _proposal(form), active=active)
         so_far = "" if active else ", in shadow: it decides, and nothing is done"
         return Done(f"“{accepted.rule}” is a rule now{so_far}.")
-
-    async def _dismiss(self, form: Form) -> Done:
-        return Done((await proposals.dismiss_proposal(form.by, _proposal(form))).done)
 
 
 def _rule(form: Form) -> UUID:
