@@ -152,31 +152,6 @@ ACCESS_REFUSED = Metric(
     ("reason",),
     known=(("no_token",), ("bad_token",), ("expired",), ("revoked",), ("role",), ("identity",), ("channel",)),
 )
-CONNECTION_REFUSED = Metric(
-    "butlers.http.refused",
-    "counter",
-    "{connection}",
-    "Connections and requests that the limits of `web` ended, by reason: `headers_too_late`, `body_too_late`, "
-    "`body_too_large`, `url_too_long`, `headers_too_large`, `address_crowded`, `crowded`, `silent`, `slow_reader`, "
-    "`pipelined` or `bad_request`.",
-    ("reason",),
-    known=tuple(
-        (reason,)
-        for reason in (
-            "headers_too_late",
-            "body_too_late",
-            "body_too_large",
-            "url_too_long",
-            "headers_too_large",
-            "address_crowded",
-            "crowded",
-            "silent",
-            "slow_reader",
-            "pipelined",
-            "bad_request",
-        )
-    ),
-)
 
 LOG_SIZE = Metric(
     "butlers.store.write_ahead_log_size",
@@ -231,6 +206,31 @@ MODEL_CALLS = Metric(
     "{call}",
     "Calls to the model since midnight UTC, by state: `started`, `answered`, `refused` or `failed`.",
     ("state",),
+)
+CONNECTION_REFUSED = Metric(
+    "butlers.http.refused",
+    "counter",
+    "{connection}",
+    "Connections and requests that the limits of `web` ended, by reason: `headers_too_late`, `body_too_late`, "
+    "`body_too_large`, `url_too_long`, `headers_too_large`, `address_crowded`, `crowded`, `silent`, `slow_reader`, "
+    "`pipelined` or `bad_request`.",
+    ("reason",),
+    known=tuple(
+        (reason,)
+        for reason in (
+            "headers_too_late",
+            "body_too_late",
+            "body_too_large",
+            "url_too_long",
+            "headers_too_large",
+            "address_crowded",
+            "crowded",
+            "silent",
+            "slow_reader",
+            "pipelined",
+            "bad_request",
+        )
+    ),
 )
 
 OUTBOUND_LEASED = Metric(
@@ -389,48 +389,5 @@ SUBMISSION_CONNECTION = Metric(
     ),
 )
 
-METRICS = (
-    MESSAGE_RECEIVED,
-    MESSAGE_DEDUPLICATED,
-    MESSAGE_REFUSED,
-    ACCEPT_LATENCY,
-    QUEUE_DEPTH,
-    DEQUEUE_BY_TIER,
-    LIFECYCLE_TRANSITION,
-    MESSAGE_EVENT,
-    PROCESS_LATENCY,
-    TIER_ASSIGNED,
-    TIER_1_INGESTED,
-    TIER_2_METADATA,
-    TIER_3_SKIPPED,
-    KNOWN_CONTACT_DEGRADED,
-    ACCESS_REFUSED,
-    LOG_SIZE,
-    DATABASE_SIZE,
-    JOBS,
-    ACTIONS,
-    APPROVAL_AGE,
-    MODEL_SPEND,
-    MODEL_CALLS,
-    CONNECTION_REFUSED,
-    OUTBOUND_LEASED,
-    OUTBOUND_DELIVERED,
-    OUTBOUND_WAIT,
-    OUTBOUND_LATENCY,
-    OUTBOUND_CHOOSING,
-    OUTBOUND_WAITING,
-    OUTBOUND_GINI,
-    OUTBOUND_JAIN,
-    OUTBOUND_LARGEST_SHARE,
-    OUTBOUND_THROTTLED,
-    OUTBOUND_THROTTLED_MAIL,
-    OUTBOUND_FALSE_POSITIVES,
-    OUTBOUND_TIME_TO_DETECT,
-    OUTBOUND_HEALTH,
-    OUTBOUND_LANE_LIMIT,
-    OUTBOUND_REPORT,
-    SUBMISSION_ACCEPTED,
-    SUBMISSION_REFUSED,
-    SUBMISSION_LOGIN,
-    SUBMISSION_CONNECTION,
-)
+METRICS = tuple(each for each in tuple(globals().values()) if isinstance(each, Metric))
+"""All of them, in the order in which they are exported."""
