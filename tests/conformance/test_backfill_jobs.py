@@ -18,7 +18,7 @@ from postroom.store.backfill.backfill_work import LEASE, call_connectors
 from postroom.store.engine.ids import new_id
 from postroom.store.intake import connector_requests as requests
 from postroom.store.intake.connector_requests import Reply
-from postroom.triage.handlers.backfill_gmail import BackfillGmail
+from postroom.triage.handlers.asking import AskConnector
 from support.store.fault_cases_backfill import ENDPOINT, FINANCE, active, created, handing_out, reporting
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
@@ -29,7 +29,7 @@ async def call(setup: JobSetup, job: Job, reply: Reply | None = None) -> None:
     run = JobRun(job, setup.database, setup.clock, HeldLease(0.0))
     answering = asyncio.create_task(_answer(setup, reply or Reply({"status": "idle", "asks_in_s": 0.0})))
     try:
-        await BackfillGmail(setup.database, setup.clock)(run)
+        await AskConnector("backfill", setup.database, setup.clock)(run)
     finally:
         answering.cancel()
         await asyncio.wait({answering})

@@ -39,8 +39,7 @@ from postroom.store.outbound.outbound_figures import (
     waiting_lanes,
 )
 from postroom.store.outbound.outbound_recipients import Attempt, RecipientChange, load_outgoing, record_outcomes
-from postroom.store.outbound.outbound_rollout import apply_rollout
-from postroom.store.outbound.outbound_turns import miscounted_turns
+from postroom.store.outbound.outbound_turns import apply_rollout, miscounted_turns
 from postroom.store.outbound.sender_counts import next_hour
 from postroom.store.outbound.senders import Grounds
 from support.patience import PATIENCE_S

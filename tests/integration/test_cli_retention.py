@@ -10,7 +10,6 @@ import pytest
 
 from postroom.core.jobs.types import CATALOGUE
 from postroom.settings.reading import load_settings
-from postroom.settings.retention import retention_policy
 from postroom.store.engine.database import Database
 from postroom.store.jobs.new_jobs import new_job
 from postroom.triage.handlers.retention_prune import RetentionPrune
@@ -56,7 +55,7 @@ def daily_job(shell: Shell) -> None:
         def check_canceled(self) -> None: ...
 
     async def work(database: Database) -> None:
-        policy = retention_policy(load_settings({"data_dir": None}).retention)
+        policy = load_settings({"data_dir": None}).retention.policy
         await RetentionPrune(database, policy)(Run())  # pyright: ignore[reportArgumentType]
 
     run(shell, work)

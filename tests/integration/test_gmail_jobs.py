@@ -36,7 +36,7 @@ from postroom.store.mail import labels, mail
 from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.executor import Executor
 from postroom.triage.handlers.action_gmail import ActionGmail
-from postroom.triage.handlers.history_sync import HistorySyncGmail
+from postroom.triage.handlers.asking import AskConnector
 from postroom.triage.handlers.ingest_gmail import IngestGmail
 from postroom.triage.handlers.labels_sync import LabelsSyncGmail
 from postroom_sandbox.emulator import Emulator
@@ -123,7 +123,7 @@ async def test_a_mailbox_that_does_not_answer_fails_the_last_attempt_with_what_i
 
 
 async def test_a_look_is_asked_of_the_connector_and_what_it_says_ends_the_job(jobs_setup: GmailJobsSetup) -> None:
-    async with working(jobs_setup.database, {"history.sync.gmail": HistorySyncGmail(jobs_setup.database)}):
+    async with working(jobs_setup.database, {"history.sync.gmail": AskConnector("sync_now", jobs_setup.database)}):
         id = await jobs_setup.job("history.sync.gmail")
         found = await _answered(jobs_setup.database, requests.Reply({"new": 3}))
         assert (found.kind, found.arguments) == ("sync_now", {})
@@ -131,7 +131,7 @@ async def test_a_look_is_asked_of_the_connector_and_what_it_says_ends_the_job(jo
 
 
 async def test_a_look_that_nobody_answers_fails_with_who_was_asked(jobs_setup: GmailJobsSetup) -> None:
-    handler = HistorySyncGmail(jobs_setup.database, patience=timedelta(milliseconds=50))
+    handler = AskConnector("sync_now", jobs_setup.database, patience=timedelta(milliseconds=50))
     async with working(jobs_setup.database, {"history.sync.gmail": handler}):
         id = await jobs_setup.job("history.sync.gmail", max_attempts=1)
         await until_job(jobs_setup.database, id, "failed")
@@ -140,7 +140,7 @@ async def test_a_look_that_nobody_answers_fails_with_who_was_asked(jobs_setup: G
 
 
 async def test_a_look_for_an_account_that_is_not_there_is_not_tried_again(jobs_setup: GmailJobsSetup) -> None:
-    async with working(jobs_setup.database, {"history.sync.gmail": HistorySyncGmail(jobs_setup.database)}):
+    async with working(jobs_setup.database, {"history.sync.gmail": AskConnector("sync_now", jobs_setup.database)}):
         id = await jobs_setup.job("history.sync.gmail", payload={"account_id": str(new_id())})
         await until_job(jobs_setup.database, id, "failed")
 
@@ -289,7 +289,7 @@ async def test_what_needs_a_mailbox_waits_while_a_person_has_to_act(jobs_setup: 
 
 
 async def test_a_consent_that_is_lost_in_the_attempt_parks_the_job_too(jobs_setup: GmailJobsSetup) -> None:
-    async with working(jobs_setup.database, {"history.sync.gmail": HistorySyncGmail(jobs_setup.database)}):
+    async with working(jobs_setup.database, {"history.sync.gmail": AskConnector("sync_now", jobs_setup.database)}):
         id = await jobs_setup.job("history.sync.gmail")
         taken = await _taken(jobs_setup.database)
         await jobs_setup.database.run(_set_state("needs_consent"))

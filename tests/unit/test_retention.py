@@ -12,7 +12,6 @@ from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.retention import MOST_DAYS, RetentionPolicy
 from postroom.core.queue.envelope import IngestionTier
 from postroom.settings.reading import load_settings
-from postroom.settings.retention import retention_policy
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 DAYS = st.integers(0, MOST_DAYS)
@@ -86,7 +85,7 @@ def test_the_settings_are_read_with_categories_as_a_table_or_as_json(
 ) -> None:
     monkeypatch.setenv("POSTROOM_RETENTION_CATEGORIES", '{"finance": 3650, "health": 0}')
     settings = load_settings({"data_dir": tmp_path, "retention.full_days": 365})
-    assert retention_policy(settings.retention) == RetentionPolicy(365, 0, {"finance": 3650, "health": 0})
+    assert settings.retention.policy == RetentionPolicy(365, 0, {"finance": 3650, "health": 0})
 
 
 @pytest.mark.parametrize(

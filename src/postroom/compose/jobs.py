@@ -16,7 +16,6 @@ from postroom.outbound.queue.queue_watch import QueueWatch
 from postroom.outbound.queue.restored import RestorePace, RestoreWatch
 from postroom.outbound.queue.smtp_delivery import SmtpRoad
 from postroom.settings.reading import Settings
-from postroom.settings.retention import retention_policy
 from postroom.settings.safety import policy_of
 from postroom.store.engine.clock import clock_of
 from postroom.store.engine.database import Database
@@ -26,9 +25,8 @@ from postroom.triage.act.executor import Executor
 from postroom.triage.act.undo import UndoService
 from postroom.triage.handlers.action_gmail import ActionGmail
 from postroom.triage.handlers.approval_notify import ApprovalNotify
-from postroom.triage.handlers.backfill_gmail import BackfillGmail
+from postroom.triage.handlers.asking import AskConnector
 from postroom.triage.handlers.classify import Adviser, Classify
-from postroom.triage.handlers.history_sync import HistorySyncGmail
 from postroom.triage.handlers.ingest_gmail import IngestGmail
 from postroom.triage.handlers.labels_sync import LabelsSyncGmail
 from postroom.triage.handlers.outbound_send import OutboundSend
@@ -67,10 +65,10 @@ def job_handlers(
         "undo.action": UndoAction(undoing, mailboxes.mailbox_under),
         "unsnooze.gmail": UnsnoozeGmail(database, mailboxes.mailbox_under, settings.gmail.snooze_label, clock),
         "labels.sync.gmail": LabelsSyncGmail(database, mailboxes.mailbox, clock),
-        "history.sync.gmail": HistorySyncGmail(database, clock),
+        "history.sync.gmail": AskConnector("sync_now", database, clock),
         "ingest.gmail": IngestGmail(database, clock),
-        "backfill.gmail": BackfillGmail(database, clock),
-        "retention.prune": RetentionPrune(database, retention_policy(settings.retention), clock),
+        "backfill.gmail": AskConnector("backfill", database, clock),
+        "retention.prune": RetentionPrune(database, settings.retention.policy, clock),
         "approval.notify": ApprovalNotify(database, channels, clock, settings.safety.approval_notices_per_hour),
         "outbound.send": OutboundSend(
             database,

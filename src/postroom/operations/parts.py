@@ -83,9 +83,7 @@ class Parts:
 
     @cached_property
     def retention(self) -> "RetentionPolicy":
-        from postroom.settings.retention import retention_policy
-
-        return retention_policy(self.settings.retention)
+        return self.settings.retention.policy
 
     @cached_property
     def vault(self) -> "Vault":

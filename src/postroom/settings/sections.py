@@ -20,7 +20,7 @@ from postroom.core.actions.action import ACTION_TYPES
 from postroom.core.days import zone_named
 from postroom.core.errors import BadInput
 from postroom.core.mail.categories import chosen_categories
-from postroom.core.mail.retention import FOR_GOOD, MOST_DAYS
+from postroom.core.mail.retention import FOR_GOOD, MOST_DAYS, RetentionPolicy
 from postroom.settings.checks import address, form
 
 
@@ -267,6 +267,10 @@ class RetentionSettings(Section):
         except BadInput as error:
             raise ValueError(f"names of categories: {error.problem}; {error.remedy}") from None
         return value
+
+    @property
+    def policy(self) -> RetentionPolicy:
+        return RetentionPolicy(self.full_days, self.metadata_days, dict(self.categories))
 
 
 class RedisSettings(Section):

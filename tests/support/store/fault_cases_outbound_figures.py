@@ -5,7 +5,7 @@ from typing import Any
 from postroom.core.outbound.rollout import Rollout
 from postroom.store.engine.database import Transaction
 from postroom.store.installation import figure_folds
-from postroom.store.outbound import outbound, outbound_figures, outbound_rollout
+from postroom.store.outbound import outbound, outbound_figures, outbound_turns
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_outbound import admitted, leased_outbound
 from support.store.job_setup import JobSetup
@@ -14,7 +14,7 @@ from support.store.job_setup import JobSetup
 async def apply_rollout(setup: JobSetup) -> Transaction[Any]:
     """A mail of a tenant that leaves the fair queue."""
     await admitted(setup)
-    return outbound_rollout.apply_rollout(Rollout("off"), 0)
+    return outbound_turns.apply_rollout(Rollout("off"), 0)
 
 
 async def prune_outbound_figures(setup: JobSetup) -> Transaction[Any]:

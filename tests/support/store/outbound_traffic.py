@@ -17,7 +17,7 @@ from postroom.core.submission.envelope import Recipient
 from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.installation.rollups import hour_of
-from postroom.store.outbound import outbound, outbound_rollout, senders
+from postroom.store.outbound import outbound, outbound_turns, senders
 from postroom.store.outbound.outbound import Capacity, LeasedMail, MailSender, NewMail, queueing_mail
 from postroom.store.outbound.outbound_turns import miscounted_turns
 from postroom.store.outbound.senders import NewSender
@@ -147,7 +147,7 @@ class Traffic:
         """Bring waiting mail to where a changed roll-out wants it, a few at a time."""
         after: int | None = 0
         while after is not None:
-            after = await self.setup.database.run(outbound_rollout.apply_rollout(rollout, after, most))
+            after = await self.setup.database.run(outbound_turns.apply_rollout(rollout, after, most))
             assert await self.setup.database.run(miscounted_turns()) == []
 
     def known_times(self) -> Counter[tuple[str, str, str, int]]:

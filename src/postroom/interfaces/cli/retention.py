@@ -49,9 +49,7 @@ def enable(session: Session, yes: Yes = False) -> None:
 
 
 def _policy(session: Session) -> RetentionPolicy:
-    from postroom.settings.retention import retention_policy
-
-    return retention_policy(session.settings.retention)
+    return session.settings.retention.policy
 
 
 def _counts(counts: PruneCounts) -> dict[str, object]:

@@ -18,8 +18,8 @@ from postroom.operations.nouns import QUEUES
 from postroom.operations.operation import ADDS, ENDS, Argument, tool
 from postroom.operations.problems import ProblemForm, problem_of
 from postroom.store.engine.long_poll import LONGEST_WAIT_S
+from postroom.store.intake.history import queues_of
 from postroom.store.intake.inbox import LeaseRef
-from postroom.store.intake.message_queues import queues_of
 
 MESSAGE_ID = Argument("The message's id, as `queue.next` gave it.")
 LEASE_TOKEN = Argument("The lease token that `queue.next` gave with the message.")

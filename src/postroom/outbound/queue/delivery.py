@@ -42,7 +42,7 @@ from postroom.store.outbound import outbound as store
 from postroom.store.outbound.delivery_bound import DeliveryBound, no_limits
 from postroom.store.outbound.outbound_moves import CHANNEL
 from postroom.store.outbound.outbound_recipients import has_unknown, resend_unknown
-from postroom.store.outbound.outbound_rollout import apply_rollout
+from postroom.store.outbound.outbound_turns import apply_rollout
 from postroom.system.boot_clock import since_boot
 from postroom.system.wall_clock import Clock, wall_clock
 

@@ -278,7 +278,7 @@ def _connecting(
             # It is connected for the first time, or anew: its owner has not said yet from when on to act.
             yield sql("set_acts_from", id, None, now)
         return found[0].state
-    if not (yield sql("insert_new_account", id, provider, endpoint_identity, email, now)):
+    if not (yield sql("insert_account", id, provider, endpoint_identity, email, None, now)):
         raise Conflict("email", f"{email} is being connected by someone else", "see `postroom account list`")
     return None
 

@@ -111,3 +111,9 @@ def count_states(queue: str) -> Script[dict[tuple[str, str], int]]:
     """How many stored messages are in each state, by tier. This counts them all, so it is slow."""
     rows = yield sql("count_states", queue)
     return {(tier, state): count for tier, state, count in rows}
+
+
+@query
+def queues_of(ids: Sequence[UUID]) -> Script[frozenset[str]]:
+    """The queues of these messages. Unknown ids are in none."""
+    return frozenset(queue for (queue,) in (yield sql("select_queues_of", list(ids))))

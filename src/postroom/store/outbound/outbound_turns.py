@@ -34,10 +34,11 @@ from postroom.core.outbound.lanes import LANES, Lane, LanePolicy
 from postroom.core.outbound.priority import SenderLane
 from postroom.core.outbound.rollout import Rollout
 from postroom.store.engine.codecs import as_uuid, rows_text
-from postroom.store.engine.database import Script, query, sql, sql_many
+from postroom.store.engine.database import Script, query, sql, sql_many, transaction
 from postroom.store.engine.reading import read_rows
 
 FIFO = 0
+MOVED_AT_ONCE = 1000
 """The turn of all mail of tenants that are not on the fair queue."""
 
 
@@ -161,10 +162,12 @@ def waking(rollout: Rollout, most: int, now: datetime) -> Script[int]:
     return len(rows)
 
 
-def rejoining(rollout: Rollout, after: int, most: int) -> Script[int | None]:
-    """Part of a transaction: let mail after the place `after` wait where its tenant belongs by this roll-out.
+@transaction
+def apply_rollout(rollout: Rollout, after: int, most: int = MOVED_AT_ONCE) -> Script[int | None]:
+    """Move waiting mail after the place `after` whose tenant has joined or left the fair queue to where it belongs.
 
-    Returns the place up to which it is done; None at the end. Nothing is chosen meanwhile.
+    Returns the place from which to go on; None at the end. Mail keeps its order of acceptance, and waits all the time;
+    nothing is chosen meanwhile.
     """
     yield from locking_turns()
     rows = yield sql("lock_ready", after, most)

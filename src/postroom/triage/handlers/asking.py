@@ -11,10 +11,12 @@ from postroom.core.errors import Fatal, NotFound, Parked, Retryable, TooManyRequ
 from postroom.core.mail.account_repair import connect_command, reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.mailbox_requests import RequestKind
+from postroom.jobs.run import JobRun
 from postroom.mailboxes.accounts.mailbox_requests import EXPIRES, ConnectorRequests
 from postroom.store.accounts import accounts
 from postroom.store.engine.database import Database
 from postroom.system.wall_clock import Clock, wall_clock
+from postroom.triage.handlers.payload import uuid_field
 
 PATIENCE = timedelta(seconds=60)
 POLL_S = 1.0
@@ -61,3 +63,20 @@ class AskingConnector:
                 f"{account.email} was removed; connect it with `{connect_command(account.provider, account.email)}`"
             )
         return account
+
+
+class AskConnector:
+    """A job that asks the connector of its account for one thing, and waits for the answer.
+
+    The connector looks for mail, and works on backfills, by itself. `history.sync.gmail` lets it look at once, with a
+    result that is known, and `backfill.gmail` lets it begin at once.
+    """
+
+    def __init__(
+        self, kind: RequestKind, database: Database, clock: Clock = wall_clock, patience: timedelta = PATIENCE
+    ) -> None:
+        self._kind: RequestKind = kind
+        self._asking = AskingConnector(database, clock, patience)
+
+    async def __call__(self, run: JobRun) -> None:
+        await self._asking.ask(uuid_field(run.job, "account_id"), self._kind, {})

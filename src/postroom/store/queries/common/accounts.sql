@@ -14,11 +14,6 @@ FROM accounts a LEFT JOIN consents c ON c.account_id = a.id LEFT JOIN mail_serve
 -- name: select_account_at(endpoint_identity)
 {account_views} WHERE a.endpoint_identity = :endpoint_identity
 
--- name: insert_new_account(id, provider, endpoint_identity, email, now)
-INSERT INTO accounts (id, provider, endpoint_identity, email, state, created_at, updated_at)
-VALUES (:id, :provider, :endpoint_identity, :email, 'active', :now, :now)
-ON CONFLICT (endpoint_identity) DO NOTHING RETURNING id
-
 -- name: set_acts_from(id, acts_from, now)
 UPDATE accounts SET acts_from = :acts_from, updated_at = :now WHERE id = :id
 

@@ -1,7 +1,7 @@
 -- name: insert_account(id, provider, endpoint_identity, email, acts_from, now)
 INSERT INTO accounts (id, provider, endpoint_identity, email, state, acts_from, created_at, updated_at)
 VALUES (:id, :provider, :endpoint_identity, :email, 'active', :acts_from, :now, :now)
-ON CONFLICT (endpoint_identity) DO NOTHING
+ON CONFLICT (endpoint_identity) DO NOTHING RETURNING id
 
 -- name: select_account(endpoint_identity)
 SELECT id, provider, endpoint_identity, email, state FROM accounts WHERE endpoint_identity = :endpoint_identity
