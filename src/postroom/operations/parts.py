@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
-from postroom.core.errors import Refused
+from postroom.core.errors import AccountUnusable, Refused
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.system.wall_clock import Clock, wall_clock
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from postroom.core.outbound.strikes import StrikeRule
     from postroom.core.queue.queues import Queues
     from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
+    from postroom.mailboxes.providers import AccountTokens
     from postroom.operations.accounts.pending_consents import PendingConsents
     from postroom.operations.backfill.backfill import Backfills
     from postroom.operations.backfill.backfill_estimate import BackfillEstimates
@@ -42,7 +43,7 @@ class Parts:
     """Each part is made when it is first needed. Those that remember something live as long as the server.
 
     `others` are parts that only some processes have. `mailbox_of` opens mailboxes for reading what is not stored, such
-    as the HTML of a message.
+    as the HTML of a message; `tokens` are the access tokens of connected accounts.
     """
 
     def __init__(
@@ -52,11 +53,13 @@ class Parts:
         clock: Clock = wall_clock,
         *others: object,
         mailbox_of: "MailboxOf | None" = None,
+        tokens: "AccountTokens | None" = None,
     ) -> None:
         self.settings = settings
         self.database = database
         self.clock = clock
         self.mailbox_of = mailbox_of
+        self._tokens = tokens
         self._others: dict[Any, object] = {Settings: settings, Database: database, Clock: clock}
         self._others |= {type(each): each for each in others if each is not None}
 
@@ -155,6 +158,13 @@ class Parts:
         from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
 
         return ConnectorRequests(self.database, self.clock)
+
+    @cached_property
+    def tokens(self) -> "AccountTokens":
+        if self._tokens is None:
+            remedy = "connect one with `postroom account add gmail`"
+            raise AccountUnusable("missing", "no account is connected here", remedy)
+        return self._tokens
 
     @cached_property
     def refusals(self) -> "Refusals":

@@ -38,8 +38,8 @@ class Services:
     parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
-        others = (self.queues, self.intake, self.buffer, self.tally, self.credentials, self.agents, self.submissions)
-        parts = Parts(self.settings, self.database, self.clock, *others)
+        others = (self.queues, self.intake, self.buffer, self.tally, self.agents, self.submissions)
+        parts = Parts(self.settings, self.database, self.clock, *others, tokens=self.credentials)
         object.__setattr__(self, "parts", parts)
 
     def caller(self, principal: Principal, ends: Ends = ()) -> Caller:

@@ -74,15 +74,15 @@ async def load_tier_rules(database: Database, settings: Settings, clock: Clock =
     sources = await database.run(count_contacts(MOST_COUNTED))
     copies = [
         CachedContacts(
-            each.connector.connector_type,
-            each.connector.endpoint_identity,
-            each.connector.contacts_generated_at,
-            each.connector.last_heartbeat_at,
+            each.connector_type,
+            each.endpoint_identity,
+            each.contacts_generated_at,
+            each.last_heartbeat_at,
             each.liveness,
-            _freshness(each.connector.contacts_generated_at, stale, now),
+            _freshness(each.contacts_generated_at, stale, now),
         )
         for each in await list_connectors(database, clock)
-        if each.connector.connector_type in PROVIDERS
+        if each.connector_type in PROVIDERS
     ]
     refresh = timedelta(seconds=settings.connector.contacts_refresh_s)
     is_more = sum(each.count for each in sources) >= MOST_COUNTED

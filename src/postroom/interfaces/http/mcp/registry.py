@@ -4,9 +4,6 @@ from postroom.core.roles import Principal
 from postroom.interfaces.http.mcp import (
     backfill,
     backfill_estimate,
-    connector,
-    on_demand,
-    requests,
 )
 from postroom.interfaces.http.mcp.operation import McpTool
 from postroom.interfaces.http.mcp.tool import Tool
@@ -14,11 +11,8 @@ from postroom.operations.registry import operations
 
 MADE_TOOLS = {each.tool.name: McpTool(each, each.tool) for each in operations() if each.tool}
 ALL_TOOLS: tuple[Tool | McpTool, ...] = (
-    *connector.TOOLS,
-    *requests.TOOLS,
     *backfill.TOOLS,
     *backfill_estimate.TOOLS,
-    *on_demand.TOOLS,
     *MADE_TOOLS.values(),
 )
 TOOLS_BY_NAME = {tool.name: tool for tool in ALL_TOOLS}
