@@ -3,13 +3,14 @@
 import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.core.errors import BadInput
+from postroom.core.moments import LONG_AGO
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.output import show_json, show_list
 from postroom.interfaces.cli.progress import Progress
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from postroom_simulator.scenario import Scenario
     from postroom_simulator.simulator import Result, Workload
 
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 USUAL_PRESET = "flood"
 GROUP_COLUMNS = ("order", "group", "mails", "p50", "p95", "p99", "longest", "x_alone", "longest_pause")
 ORDER_COLUMNS = ("order", "jain", "gini", "largest_share", "idle", "most_waiting", "ended")

@@ -11,9 +11,10 @@ import pytest
 from postroom.core.actions.safety import Policy
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
+from postroom.core.rules.starter import drafts_of, starters
 from postroom.operations.preview.arrivals import IncomingMessage, Recipient
 from postroom.operations.preview.preview import Previewer, PreviewRules
-from postroom.operations.preview.preview_rules import rules_of, starter_drafts
+from postroom.operations.preview.preview_rules import rules_of
 from support.mutations import mutated
 from support.processor_time import MILLION, within_turns
 from support.scale import scale
@@ -322,7 +323,7 @@ def test_every_broken_message_is_accounted_for_at_little_cost() -> None:
     rng = random.Random(seed)
     known = Known.of({"mara@x.example"}, {"ida@x.example"}, {"<mine@x>"})
     whole = [f"{head}\nMIME-Version: 1.0\n{body}".encode() for head in MAIL.values() for body in BODIES]
-    chosen, now = PreviewRules(rules_of(starter_drafts(["all"])), Policy()), datetime(2026, 11, 17, tzinfo=UTC)
+    chosen, now = PreviewRules(rules_of(drafts_of(starters())), Policy()), datetime(2026, 11, 17, tzinfo=UTC)
     previewer = Previewer(chosen, Recipient("mara@x.example", known), now)
     for number in range(scale(400, 10_000)):
         mail = MailFile(str(number), mutated(rng, whole))

@@ -24,7 +24,7 @@ from postroom.interfaces.cli import run
 from postroom.operations.preview.arrivals import IncomingMessage, Recipient, read_history
 from postroom.operations.preview.preview import Previewer, PreviewRules
 from postroom.operations.preview.preview_mail import recipient_of
-from postroom.operations.preview.preview_rules import rules_of, starter_drafts
+from postroom.operations.preview.preview_rules import rules_of
 from postroom.store.actions import decisions
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -217,7 +217,7 @@ def test_raw_bytes_give_every_real_message_the_tier_that_its_headers_give() -> N
 def test_every_mutation_of_real_mail_is_accounted_for_in_time() -> None:
     raws = [path.read_bytes() for path in messages()]
     user, known = user_and_known(raws)
-    chosen = PreviewRules(rules_of(starter_drafts(["all"])), Policy())
+    chosen = PreviewRules(rules_of(drafts_of(starters())), Policy())
     previewer = Previewer(chosen, Recipient(user, known), LONG_AGO)
     seed = random.randrange(10**9)
     rng = random.Random(seed)

@@ -11,11 +11,12 @@ from html.parser import HTMLParser
 from postroom.core.actions.safety import Policy
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.tiers import Known
+from postroom.core.rules.starter import drafts_of, starters
 from postroom.interfaces.cli.preview_output import Shown
 from postroom.interfaces.cli.preview_page import page
 from postroom.operations.preview.arrivals import Recipient
 from postroom.operations.preview.preview import Previewed, PreviewRules, preview_mail
-from postroom.operations.preview.preview_rules import rules_of, starter_drafts
+from postroom.operations.preview.preview_rules import rules_of
 from postroom.operations.preview.preview_summary import summarise
 from postroom.settings.sections import ModelSettings
 from support.written_mail import MESSAGES, OWNER
@@ -61,7 +62,7 @@ class Elements(HTMLParser):
 
 def rows() -> list[Previewed]:
     files = [MailFile(str(number), mail.raw(number)) for number, mail in enumerate(MESSAGES)]
-    chosen = PreviewRules(rules_of(starter_drafts(["all"])), Policy())
+    chosen = PreviewRules(rules_of(drafts_of(starters())), Policy())
     return preview_mail(files, chosen, Recipient(OWNER, Known.of([OWNER])), NOW)
 
 

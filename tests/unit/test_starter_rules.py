@@ -13,7 +13,7 @@ from postroom.core.rules.draft import as_document, read_draft
 from postroom.core.rules.starter import drafts_of, starters, starters_named
 from postroom.operations.preview.arrivals import Recipient
 from postroom.operations.preview.preview import Previewed, PreviewRules, preview_mail
-from postroom.operations.preview.preview_rules import rules_of, starter_drafts
+from postroom.operations.preview.preview_rules import rules_of
 from support import written_mail
 from support.written_mail import BULK, FRIEND, MESSAGES, OWNER, SENT_ID, Written
 
@@ -25,7 +25,7 @@ def previewed(starter: str, *mail: Written) -> list[Previewed]:
     known = Known.of([OWNER], [FRIEND], [SENT_ID])
     recipient = Recipient(OWNER, known, frozenset({FRIEND}))
     files = [MailFile(str(number), each.raw(number)) for number, each in enumerate(mail)]
-    return preview_mail(files, PreviewRules(rules_of(starter_drafts([starter])), Policy()), recipient, NOW)
+    return preview_mail(files, PreviewRules(rules_of(drafts_of(starters_named([starter]))), Policy()), recipient, NOW)
 
 
 @pytest.mark.parametrize("mail", MESSAGES, ids=lambda each: each.subject)

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from postroom.core.errors import BadInput
 
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+"""Before anything that is stored."""
 SPANS = {"m": "minutes", "h": "hours", "d": "days"}
 REMEDY = "write 30d, 12h, 90m, or a time with its offset such as 2027-01-31T12:00:00+01:00"
 

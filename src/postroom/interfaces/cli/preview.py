@@ -3,30 +3,32 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.mail.contacts import LARGEST_FILE, read_contacts
 from postroom.core.mail.files import mail_in
-from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy, IngestionRule
+from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy
 from postroom.core.mail.providers import known_receiving_hosts
 from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.starter import drafts_of, starters_named
 from postroom.interfaces.cli.filter_files import rules_in
 from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.preview_output import Shown, show_preview
 from postroom.interfaces.cli.rule_options import read_bytes, read_drafts
 from postroom.interfaces.cli.session import Session, one_command
+from postroom.operations.operation import Argument
 from postroom.operations.preview.arrivals import IncomingMessage, read_history
 from postroom.operations.preview.preview import Previewer
 from postroom.operations.preview.preview_account import FetchedMail, fetch_mail
 from postroom.operations.preview.preview_mail import check_is_mail, own_address, recipient_of, user_warnings
 from postroom.operations.preview.preview_processes import preview_all
-from postroom.operations.preview.preview_rules import Chosen, choose_rules, own_filters, starter_drafts
+from postroom.operations.preview.preview_rules import Chosen, choose_rules, own_filters
 from postroom.operations.preview.preview_summary import summarise
 
 app = one_command()
@@ -43,47 +45,38 @@ Mail = Callable[[], Iterator[IncomingMessage]]
 def preview(
     session: Session,
     path: Annotated[
-        Path | None, typer.Argument(metavar="PATH", help="An mbox, a Maildir, a folder of messages, or one message.")
+        Path | None, Argument("An mbox, a Maildir, a folder of messages, or one message.", typed_as="PATH")
     ] = None,
     account: Annotated[
         str | None,
-        typer.Option(
-            "--account", metavar="ID_OR_ADDRESS", help="The newest mail of this connected mailbox instead, only read."
-        ),
+        Argument("The newest mail of this connected mailbox instead, only read.", typed_as="--account ID_OR_ADDRESS"),
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=MOST_FETCHED, help="With --account: how many messages.")
-    ] = 500,
+    limit: Annotated[int, Argument("With --account: how many messages.", 1, MOST_FETCHED)] = 500,
     user: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--user",
-            metavar="ADDRESS",
-            help="Your address; repeatable. Without it, the address that most of the mail is for.",
+        Sequence[str],
+        Argument(
+            "Your address; repeatable. Without it, the address that most of the mail is for.",
+            typed_as="--user ADDRESS",
         ),
-    ] = None,
+    ] = (),
     contacts: Annotated[
-        Path | None, typer.Option("--contacts", metavar="FILE", help="Your contacts: a vCard or CSV export.")
+        Path | None, Argument("Your contacts: a vCard or CSV export.", typed_as="--contacts FILE")
     ] = None,
     rules: Annotated[
-        Path | None, typer.Option("--rules", metavar="FILE", help="Apply the rules in this file, YAML or JSON.")
+        Path | None, Argument("Apply the rules in this file, YAML or JSON.", typed_as="--rules FILE")
     ] = None,
     starter: Annotated[
-        list[str] | None,
-        typer.Option("--starter", metavar="NAME|all", help="Apply these starter rules; repeatable."),
-    ] = None,
+        Sequence[str], Argument("Apply these starter rules; repeatable.", typed_as="--starter NAME|all")
+    ] = (),
     filters: Annotated[
         str | None,
-        typer.Option(
-            "--filters",
-            metavar=f"FILE|{OWN}|{SHIPPED}",
-            help="Which filters apply: those in a file (JSON or YAML), your own (with --account), or the default ones.",
+        Argument(
+            "Which filters apply: those in a file (JSON or YAML), your own (with --account), or the default ones.",
+            typed_as=f"--filters FILE|{OWN}|{SHIPPED}",
         ),
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the result as one page to look at.")
-    ] = None,
-    summary: Annotated[bool, typer.Option("--summary", help="Show the summary alone, not each message.")] = False,
+    html: Annotated[Path | None, Argument("Write the result as one page to look at.", typed_as="--html FILE")] = None,
+    summary: Annotated[bool, Argument("Show the summary alone, not each message.")] = False,
 ) -> None:
     """Show what Postroom would do with mail in an mbox, a Maildir or a folder of .eml files, changing nothing.
 
@@ -95,7 +88,7 @@ def preview(
     """
     if (path is None) == (account is None):
         raise BadInput("preview", "needs exactly one kind of mail", "give PATH, or --account ADDRESS")
-    drafts, users = _drafts(rules, starter), list(user or ())
+    (source, drafts), users = _choose_drafts(rules, starter), list(user or ())
     people = None if contacts is None else _contacts(contacts)
     ingestion, filters_source = _filters(session, filters or (SHIPPED if account is None else OWN))
     if account is not None:
@@ -106,7 +99,7 @@ def preview(
     else:
         mail = partial(_in_files, path or Path())
         known = _Known(users, people, ingestion, filters_source)
-    shown = _preview(session, account or str(path), mail, known, _source(rules, starter), drafts)
+    shown = _preview(session, account or str(path), mail, known, source, drafts)
     _show(session, shown, html, only_summary=summary)
 
 
@@ -131,10 +124,10 @@ class _Known(NamedTuple):
 def _preview(
     session: Session, name: str, mail: Mail, known: _Known, source: str, drafts: list[RuleDraft] | None
 ) -> Shown:
-    now = datetime.now(UTC)
+    now = session.clock()
     history = read_history(mail(), frozenset(map(own_address, known.users)), _looking)
     recipient = recipient_of(history, known.users, known.people, known.ingestion, known.hosts)
-    chosen = choose_rules(session.settings, source, drafts, recipient, now, session.call)
+    chosen = session.call(choose_rules, session.settings, source, drafts, recipient, now)
     previewer = Previewer(chosen.rules, chosen.recipient, now)
     preview_all(mail(), previewer, history.senders.total(), _previewing)
     _progress("", 0)
@@ -175,18 +168,15 @@ def reading(number: int) -> None:
     _progress(f"reading the mailbox: {number:,} messages", number)
 
 
-def _drafts(rules: Path | None, starter: Sequence[str] | None) -> list[RuleDraft] | None:
+def _choose_drafts(rules: Path | None, starter: Sequence[str] | None) -> tuple[str, list[RuleDraft] | None]:
+    """Return the rules to apply, with a name for them; None for those in use."""
     if rules is not None and starter:
         raise BadInput("--starter", "is given beside --rules", "give one of them")
     if rules is not None:
-        return read_drafts(rules)
-    return starter_drafts(starter) if starter else None
-
-
-def _source(rules: Path | None, starter: Sequence[str] | None) -> str:
-    if rules is not None:
-        return str(rules)
-    return f"starter rules: {', '.join(starter)}" if starter else ""
+        return str(rules), read_drafts(rules)
+    if starter:
+        return f"starter rules: {', '.join(starter)}", drafts_of(starters_named(starter, "--starter"))
+    return "", None
 
 
 def _warnings_of(chosen: Chosen) -> list[str]:
@@ -198,15 +188,15 @@ def _filters(session: Session, given: str) -> tuple[IngestionPolicy, str]:
     if given == SHIPPED:
         return DEFAULT_POLICY, "the default ones"
     if given == OWN:
-        found = own_filters(session.settings, session.call)
-        called = "the default ones" if set(found) == set(DEFAULT_POLICY.rules) else f"your own, {_rules_text(found)}"
+        found = session.call(own_filters, session.settings)
+        called = (
+            "the default ones"
+            if set(found) == set(DEFAULT_POLICY.rules)
+            else f"your own, {counted(len(found), 'rule')}"
+        )
         return IngestionPolicy(found), called
     found = rules_in(Path(given))
-    return IngestionPolicy(found), f"{cell(given)}, {_rules_text(found)}"
-
-
-def _rules_text(rules: list[IngestionRule]) -> str:
-    return "1 rule" if len(rules) == 1 else f"{len(rules):,} rules"
+    return IngestionPolicy(found), f"{cell(given)}, {counted(len(found), 'rule')}"
 
 
 def _contacts(path: Path) -> frozenset[str]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import typer
 
-from postroom.interfaces.cli.output import cell, show_list
+from postroom.core.counted import counted
+from postroom.interfaces.cli.output import cell, clipped, show_list
 from postroom.operations.preview.preview import Previewed
 from postroom.operations.preview.preview_summary import ModelCost, Summary, Tally
 from postroom.words.mail import PREVIEWED
@@ -32,7 +33,7 @@ def show_preview(shown: Shown, *, each: bool) -> None:
     if shown.summary.doubtful:
         typer.echo("\nThe most doubtful decisions:")
         for row in shown.summary.doubtful:
-            typer.echo(f"  {_cut(row.subject, LONGEST_SUBJECT)}  from {_cut(row.sender, LONGEST_SENDER)}")
+            typer.echo(f"  {clipped(row.subject, LONGEST_SUBJECT)}  from {clipped(row.sender, LONGEST_SENDER)}")
             typer.echo(f"    {outcome(row)}, by {cell(' + '.join(row.rules))}: {cell('; '.join(row.doubts))}")
     if each:
         typer.echo()
@@ -57,14 +58,14 @@ def outcome(row: Previewed) -> str:
 def headline(summary: Summary) -> str:
     """The preview in one sentence."""
     return (
-        f"Of {_messages(summary.messages)}: {summary.leave_inbox:,} would leave the inbox, {summary.wait:,} wait for "
-        f"your yes, {summary.see_first:,} you would see first."
+        f"Of {counted(summary.messages, 'message')}: {summary.leave_inbox:,} would leave the inbox, "
+        f"{summary.wait:,} wait for your yes, {summary.see_first:,} you would see first."
     )
 
 
 def cost_line(cost: ModelCost) -> str:
     """The cost of a model, in one sentence."""
-    begin = f"A model would be asked about {_messages(cost.messages)}, some {cost.tokens:,} tokens"
+    begin = f"A model would be asked about {counted(cost.messages, 'message')}, some {cost.tokens:,} tokens"
     if cost.cents is None:
         return f"{begin}; {cost.basis}"
     monthly = "" if cost.cents_a_month is None else f", {cost.cents_a_month:,.2f} cents a month at this rate"
@@ -98,7 +99,7 @@ def _show_summary(shown: Shown) -> None:
 def _show_tallies(of: str, tallies: Iterable[Tally]) -> None:
     rows = [
         {
-            of: _cut(each.name, LONGEST_SUBJECT),
+            of: clipped(each.name, LONGEST_SUBJECT),
             "messages": each.messages,
             "leave": each.leave,
             "wait": each.wait,
@@ -118,8 +119,8 @@ def _line(row: Previewed) -> dict[str, object]:
         "rule": " + ".join(row.rules),
         "tier": row.policy_tier,
         "why": row.assignment_rule,
-        "from": _cut(row.sender, LONGEST_SENDER),
-        "subject": _cut(row.subject, LONGEST_SUBJECT),
+        "from": clipped(row.sender, LONGEST_SENDER),
+        "subject": clipped(row.subject, LONGEST_SUBJECT),
     }
 
 
@@ -133,12 +134,3 @@ def _show_problems(rows: Iterable[Previewed]) -> None:
 
 def _percentages(found: Mapping[str, int], total: int) -> str:
     return ", ".join(f"{name} {count:,} ({count / total:.0%})" for name, count in found.items()) or "-"
-
-
-def _cut(text: str, longest: int) -> str:
-    shown = cell(text)
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"

@@ -132,6 +132,12 @@ async def note_written_to(
     return await by.run(contacts.note_correspondents(addresses, by.clock(), own_identity(by.program)))
 
 
+async def known_to(database: Database, endpoint_identity: str = EVERY_MAILBOX) -> frozenset[str]:
+    """The addresses of the contacts that count in a mailbox, or in all of them."""
+    mailboxes = (EVERY_MAILBOX, endpoint_identity)
+    return frozenset(each.address for each in await list_contacts(database) if each.endpoint_identity in mailboxes)
+
+
 async def _mailbox(database: Database, address: str) -> str:
     found = await database.run(accounts_with_address(normalised_address(address)))
     if not found:

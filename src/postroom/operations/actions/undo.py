@@ -9,6 +9,7 @@ from uuid import UUID
 from postroom.core.access import STEER
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.jobs.types import CATALOGUE
+from postroom.core.moments import LONG_AGO
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import MAIL
@@ -17,7 +18,7 @@ from postroom.operations.people.tokens import actors_named
 from postroom.store.actions.actions import FAR_AHEAD
 from postroom.store.actions.approvals import Approval, show_approval
 from postroom.store.actions.hiding import cancel_hiding, count_open_hiding
-from postroom.store.actions.undos import LONG_AGO, RequestedUndo, Undoable, has_decided, undoable
+from postroom.store.actions.undos import RequestedUndo, Undoable, has_decided, undoable
 from postroom.store.engine.codecs import time_text
 from postroom.store.engine.database import Database
 from postroom.store.people.audit import record_audit

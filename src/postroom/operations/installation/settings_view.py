@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from postroom.core.access import READ
 from postroom.core.errors import SettingsError
 from postroom.operations.nouns import SETTINGS
-from postroom.operations.operation import get
+from postroom.operations.operation import dialogue, get
 from postroom.settings.reading import Settings, known_settings, shown, trace_settings
 
 UNKNOWN = "given at the start"
@@ -25,7 +25,7 @@ class SettingView:
         return self.key.partition(".")[0] if "." in self.key else "general"
 
 
-@SETTINGS.operation(READ, get("/settings"))
+@SETTINGS.operation(READ, get("/settings"), dialogue("settings"))
 async def read_settings(settings: Settings, /) -> list[SettingView]:
     """The settings in effect, each with where it was set."""
     return settings_in_effect(settings)

@@ -11,10 +11,9 @@ from postroom.core.mail.files import MailFile
 from postroom.core.mail.providers import facts_of
 from postroom.mailboxes.following.source import CHUNK, MailSource, SourceMessage
 from postroom.operations.accounts.accounts import check_in_use, find_account
-from postroom.operations.accounts.contacts import list_contacts
+from postroom.operations.accounts.contacts import known_to
 from postroom.operations.preview.arrivals import IncomingMessage
 from postroom.store.engine.database import Database
-from postroom.store.mail.contacts import EVERY_MAILBOX
 
 PAGE = 100
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -41,10 +40,7 @@ async def fetch_mail(
     """Fetch the newest messages of the account with this id or address, its own sent mail among them."""
     view = await find_account(database, account)
     check_in_use(view)
-    known = await list_contacts(database)
-    contacts = frozenset(
-        each.address for each in known if each.endpoint_identity in (EVERY_MAILBOX, view.endpoint_identity)
-    )
+    contacts = await known_to(database, view.endpoint_identity)
     async with open_source(database, view.id) as source:
         found = await fetch_newest(source, view.provider, most, progress)
     return FetchedMail(view.email, found, contacts, facts_of(view.provider).receiving_hosts(view.servers))

@@ -1,19 +1,18 @@
 """The rules that a preview applies: those in a file, starter rules, or the rules in use. The database is only read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.mail.ingestion import IngestionRule
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rule import Rule
 from postroom.core.rules.rulebook import Rulebook
-from postroom.core.rules.starter import EVERY, starters_named
+from postroom.core.rules.starter import drafts_of, starters
 from postroom.operations.accounts.accounts import list_accounts
-from postroom.operations.installation.database import is_created
 from postroom.operations.preview.arrivals import Recipient
 from postroom.operations.preview.preview import NO_RESTRAINTS, PreviewRules
 from postroom.operations.rules.rules import with_resolved_scopes
@@ -28,9 +27,6 @@ from postroom.store.rules.rules import list_rules
 
 IN_USE = "your rules"
 NONE_YET = "all starter rules, since you have no rules yet; nothing is switched on"
-
-Call = Callable[..., Any]
-"""Calls a function on the database that the settings name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +49,22 @@ class Installation:
     drafts: Sequence[RuleDraft] = ()
 
 
-def choose_rules(
+async def choose_rules(
+    database: Database,
     settings: Settings,
     source: str,
     drafts: Sequence[RuleDraft] | None,
     recipient: Recipient,
     now: datetime,
-    call: Call,
 ) -> Chosen:
     """The drafts as rules, else those in use, else all starter rules. What is protected counts in any case."""
-    found = Installation(drafts=drafts or ())
-    if is_created(settings):
-        found = call(read_installation, drafts or (), recipient.known.user_addresses, now)
+    found = await _read_installation(database, drafts or (), recipient.known.user_addresses, now)
     if drafts is not None:
-        rules, source = rules_of(found.drafts), f"{source}, {_rules_text(found.drafts)}"
+        rules, source = rules_of(found.drafts), f"{source}, {counted(len(found.drafts), 'rule')}"
     elif found.rules:
-        rules, source = list(found.rules), f"{IN_USE}, {_rules_text(found.rules)}"
+        rules, source = list(found.rules), f"{IN_USE}, {counted(len(found.rules), 'rule')}"
     else:
-        rules, source = rules_of(starter_drafts([EVERY])), NONE_YET
+        rules, source = rules_of(drafts_of(starters())), NONE_YET
     broken = tuple((rule.name, why) for rule, why in Rulebook(rules).broken)
     chosen = PreviewRules(
         rules,
@@ -84,8 +78,8 @@ def choose_rules(
     return Chosen(chosen, source, recipient, broken)
 
 
-async def read_installation(
-    database: Database, drafts: Sequence[RuleDraft], users: frozenset[str], now: datetime
+async def _read_installation(
+    database: Database, drafts: Sequence[RuleDraft], users: Set[str], now: datetime
 ) -> Installation:
     """Read everything that decisions depend on, and resolve the accounts of the drafts."""
     if not await database.run(applied_migrations()):
@@ -104,24 +98,11 @@ def rules_of(drafts: Sequence[RuleDraft]) -> list[Rule]:
     return [draft.as_rule(id) for id, draft in zip(ids, wanted, strict=True)]
 
 
-def starter_drafts(names: Sequence[str], field: str = "--starter") -> list[RuleDraft]:
-    """The starter rules with these names. Raises BadInput."""
-    return [draft for starter in starters_named(names, field) for draft in starter.rules]
-
-
-def own_filters(settings: Settings, call: Call) -> list[IngestionRule]:
+async def own_filters(database: Database, settings: Settings) -> list[IngestionRule]:
     """The filters in use, the user's own and the built-in ones. Raises BadInput if there is no database: a preview
     must not create one.
     """
-    if not is_created(settings):
+    if not await database.run(applied_migrations()):
         remedy = "name the folder with --data-dir, run `postroom migrate` first, or omit --filters"
         raise BadInput("--filters", f"there is no database in {settings.data_dir}", remedy)
-    return call(_enabled_filters)
-
-
-async def _enabled_filters(database: Database) -> list[IngestionRule]:
     return [view.rule for view in await database.run(list_ingestion_rules()) if view.enabled]
-
-
-def _rules_text(rules: Sequence[object]) -> str:
-    return "1 rule" if len(rules) == 1 else f"{len(rules):,} rules"

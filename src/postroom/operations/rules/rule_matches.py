@@ -10,6 +10,7 @@ from typing import Annotated
 from uuid import UUID
 
 from postroom.core.mail.mail_head import MailHead
+from postroom.core.moments import LONG_AGO
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.rule import Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
@@ -24,7 +25,6 @@ from postroom.triage.decide.simulate import needed_by, past_pages, with_label_na
 NEWEST = 2_000
 MOST_AT_ONCE = 2
 LONGEST_S = 2.0
-LONG_AGO = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
 
 @dataclass(frozen=True, slots=True)

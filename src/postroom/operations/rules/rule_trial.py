@@ -19,7 +19,7 @@ from postroom.core.rules.needs import ABOUT_CONTACTS, unknown_kinds
 from postroom.core.rules.rule import Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
 from postroom.operations.accounts.accounts import find_account
-from postroom.operations.accounts.contacts import list_contacts
+from postroom.operations.accounts.contacts import known_to
 from postroom.operations.nouns import RULES
 from postroom.operations.operation import dialogue
 from postroom.operations.rules.rules import with_resolved_scopes
@@ -84,8 +84,7 @@ async def _contacts(database: Database, rules: Sequence[Rule], account: AccountV
     """The contacts of the account, or of all mailboxes, if a rule looks at them."""
     if not any(kinds_used(rule.conditions) & ABOUT_CONTACTS for rule in rules):
         return None
-    mailboxes = (EVERY_MAILBOX, EVERY_MAILBOX if account is None else account.endpoint_identity)
-    return frozenset(each.address for each in await list_contacts(database) if each.endpoint_identity in mailboxes)
+    return await known_to(database, EVERY_MAILBOX if account is None else account.endpoint_identity)
 
 
 async def _load_stored(database: Database, id: UUID) -> TrialMessage:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
 
 from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput
 from postroom.core.mail.categories import chosen_categories
+from postroom.core.moments import LONG_AGO
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import RULES
 from postroom.operations.operation import Argument, command
@@ -25,7 +26,6 @@ from postroom.store.rules.shadow_reports import (
 )
 from postroom.triage.decide.engine import category_shadow_reason
 
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 NUMBERS = ("decisions", "agreed", "disagreed", "undecided", "precision")
 SAMPLES = ("agreed", "decided_at", "sender", "subject", "decided", "you")
 # Fewer comparisons prove little; a lower precision is worse than asking for approval.

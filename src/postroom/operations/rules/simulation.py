@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from postroom.core.errors import ModelRefused
+from postroom.core.moments import LONG_AGO
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.rules.draft import RuleDraft
 from postroom.operations.accounts.accounts import find_account
@@ -22,7 +23,6 @@ from postroom.triage.decide.simulate import Progress
 from postroom.triage.decide.simulated import ChangeOfRules, SimulationRequest, SimulationResult, simulate
 
 MOST_REPLAYED = 50_000
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # The tokens of a call if nothing is known: a message of one page, and a decision.
 TYPICAL_TOKENS = (2_500, 150)
 

@@ -7,7 +7,7 @@ it failed or was canceled, the next request starts a new job under the same key 
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from postroom.core.errors import Fatal, IllegalMove, NotFound, Parked, SafetyRef
 from postroom.core.jobs.job import Job, NewJob
 from postroom.core.jobs.types import Catalogue
 from postroom.core.lifecycle import ActionState
+from postroom.core.moments import LONG_AGO
 from postroom.store.actions.actions import FAR_AHEAD, HOUR, Action, DoneChange, completing_action, load_action
 from postroom.store.actions.decisions import Decision, NewAction, inserting_action
 from postroom.store.actions.pauses import check_paused
@@ -31,7 +32,6 @@ from postroom.store.jobs.job_steps import fence
 from postroom.store.jobs.jobs import cancel_job, completing_one, enqueue_many, unpark
 from postroom.store.people.audit import AuditEntry, Signature, auditing
 
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # The undo of a snooze, or of several actions, puts the message back; as an action, that is adding its labels.
 
 
