@@ -1,5 +1,6 @@
 """No access without a valid token, under a foreign host name, or from a foreign page."""
 
+import asyncio
 from typing import Any
 
 import httpx2
@@ -12,6 +13,7 @@ from postroom.store.people.tokens import read_token, revoke_token
 from support.clocks import ManualClock
 from support.patience import PATIENCE_S
 from support.switchboard import Served, envelope
+from support.until import until
 
 DOORS = ("/mcp", "/v1/ingest")
 FOREIGN_ORIGINS = (
@@ -124,6 +126,23 @@ async def test_a_revoked_token_opens_nothing_a_second_later(switchboard: Served,
     clock.forward(1)
     answer = await knock(switchboard, path, headers)
     assert (answer.status_code, problem_in(answer)["code"]) == (401, "revoked")
+
+
+async def test_who_waits_with_a_token_gets_nothing_that_arrives_after_its_end(switchboard: Served, clock: ManualClock):
+    services, token = switchboard.services, await switchboard.token("agent")
+    claimed = read_token(token)
+    assert claimed is not None
+
+    async def looked() -> bool:
+        return "gateway" in services.buffer.__dict__["_found_empty"]
+
+    async with switchboard.client(token) as agent:
+        await agent.list_tools()  # else the client asks for them afterwards, to check the answer
+        waiting = asyncio.create_task(agent.call_tool("queue.next", {"queue": "gateway", "wait_s": 60}))
+        await until(services.database, looked, bool)
+        await services.database.run(revoke_token(claimed.id, Signature(new_id(), "test", "admin"), clock()))
+        clock.forward(1)
+        assert (await waiting).structured_content == {"messages": []}
 
 
 @pytest.mark.parametrize("path", DOORS)

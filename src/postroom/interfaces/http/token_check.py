@@ -64,13 +64,23 @@ class TokenCheck:
         if claimed is None or kept is None or not hmac.compare_digest(kept.secret_sha256, claimed.secret_sha256):
             raise _bad_token()
         token, now = kept.token, self._clock()
-        if token.revoked_at is not None:
-            raise _refusal("revoked", token)
-        if token.expires_at is not None and token.expires_at <= now:
-            raise _refusal("expired", token)
+        if reason := _end_of(token, now):
+            raise _refusal(reason, token)
         self._note_use(token, now)
         channels = None if token.channels is None else frozenset(token.channels)
         return Principal(token.role, token.identity, token.id, token.account_id, channels, token.sender_id)
+
+    async def until_ended(self, id: UUID) -> None:
+        """Return when this token is no longer accepted, for answers that wait."""
+        while True:
+            await asyncio.sleep(self._keep.total_seconds())
+            try:
+                kept = await self._find(id)
+            except PostroomError as error:
+                log.warning("token.not_read", id=id, error=type(error).__name__)
+            else:
+                if kept is None or _end_of(kept.token, self._clock()):
+                    return
 
     async def close(self) -> None:
         """Wait for pending writes; call it before the database is closed."""
@@ -137,6 +147,12 @@ def _no_token() -> TokenRefused:
 
 def _bad_token() -> TokenRefused:
     return TokenRefused("bad_token", "this token is unknown; create a new one with `postroom token create --role ROLE`")
+
+
+def _end_of(token: Token, now: datetime) -> Literal["expired", "revoked"] | None:
+    if token.revoked_at is not None:
+        return "revoked"
+    return "expired" if token.expires_at is not None and token.expires_at <= now else None
 
 
 def _refusal(reason: Literal["expired", "revoked"], token: Token) -> TokenRefused:

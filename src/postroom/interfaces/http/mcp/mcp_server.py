@@ -5,6 +5,7 @@ given once, when the server is built.
 """
 
 import asyncio
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,6 +65,8 @@ def build_server(
         ends: Ends = (closing.wait,) if closing is not None else ()
         if context.request is not None:
             ends = (*ends, _hung_up(context.request.scope))
+        if caller.token_id is not None:
+            ends = (*ends, functools.partial(services.token_check.until_ended, caller.token_id))
         return await _answer(tool, services, caller, ends, params.arguments)
 
     return Server(
