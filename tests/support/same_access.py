@@ -60,21 +60,14 @@ ONLY_TOOLS = [
     "outbound.status",
     "outbound.cancel",
 ]
-# Only on the pages: what is begun, uploaded or drafted there, and what asks Google or a mail server; with its people.
+# Only on the pages: what is begun or drafted there, and what asks Google; with its people.
 ONLY_FORMS = {
     "/jobs/runs/{run}/cancel": ANSWER,
-    "/mail/bring-back": ANSWER,
     "/connectors/new/begin": OWN_AGAIN,
     "/connectors/new/finish": OWN_AGAIN,
     "/connectors/new/forget": OWN,
-    "/connectors/imap/connect": OWN_AGAIN,
-    "/connectors/new/{provider}/connect": OWN_AGAIN,
     "/rules/simulate": ANSWER,
     "/rules/simulations/{task}/cancel": ANSWER,
-    "/rules/starter/{starter}/add": ANSWER,
-    "/rules/import/read": ANSWER,
-    "/rules/import/keep": ANSWER,
-    "/rules/import/enable": ANSWER,
     "/rules/draft": ANSWER,
     "/outbound/simulate": ANSWER,
     "/outbound/simulate/cancel": ANSWER,

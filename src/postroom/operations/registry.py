@@ -12,6 +12,8 @@ MODULES = (
     "accounts.accounts",
     "accounts.acting",
     "accounts.connecting",
+    "accounts.connecting_imap",
+    "accounts.connecting",
     "accounts.contacts",
     "accounts.keys",
     "accounts.labels",

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, cast
 
 import httpx2
 
-from postroom.core.access import ADMINISTER
+from postroom.core.access import ADMINISTER, OWN_AGAIN
 from postroom.core.errors import BadInput, VaultError
 from postroom.core.mail.account_repair import connect_command
 from postroom.core.mail.accounts import normalised_address, same_mailbox
@@ -34,7 +34,7 @@ from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.installation.vault import vault_of
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import command
+from postroom.operations.operation import command, flow
 from postroom.settings.reading import Settings
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView, Consent
@@ -188,10 +188,11 @@ async def remove(by: Caller, vault: Vault, end_consent: Callable[[str], Awaitabl
     return secret is not None and await end_consent(secret)
 
 
+@CONNECTORS.operation(OWN_AGAIN, flow("/connectors/new/{provider}/connect"))
 async def connect_with_fields(
-    by: Caller, settings: Settings, name: str, email: str, given: Mapping[str, str]
+    by: Caller, settings: Settings, /, name: str, email: str, given: Mapping[str, str]
 ) -> ConnectedAccount:
-    """Connect a mailbox of a provider whose fields are all that is needed, once they have opened it. Safe to repeat."""
+    """Connect a mailbox of a provider that needs an address and a few fields, once they have opened it. Safe to repeat."""
     await prepare(by.database)
     provider, address = provider_named(name), normalised_address(email)
     for field in provider.fields:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import httpx2
 
+from postroom.core.access import OWN_AGAIN
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.secret_fields import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD
 from postroom.core.mail.servers import MailServers
@@ -24,6 +25,8 @@ from postroom.mailboxes.oauth.tokens import exchange
 from postroom.operations.accounts.connecting import TIMEOUT_S, CodeDialog
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
+from postroom.operations.nouns import CONNECTORS
+from postroom.operations.operation import flow
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.engine.database import Database
@@ -40,10 +43,11 @@ async def imap_account(database: Database, email: str) -> AccountView | None:
     return next((account for account in found if account.provider == NAME), None)
 
 
+@CONNECTORS.operation(OWN_AGAIN, flow("/connectors/imap/connect"))
 async def connect_imap(
-    by: Caller, vault: Vault, email: str, servers: MailServers, password: str, smtp_password: str | None = None
+    by: Caller, vault: Vault, /, email: str, servers: MailServers, password: str, smtp_password: str | None = None
 ) -> AccountView:
-    """Store servers and password, for the mailbox's existing account or a new one. Safe to repeat."""
+    """Connect a mailbox over IMAP: store servers and password, for its existing account or a new one. Safe to repeat."""
     secrets = {PASSWORD: password} | ({} if smtp_password is None else {SMTP_PASSWORD: smtp_password})
     return await _store(by, vault, email, servers, secrets)
 

@@ -13,7 +13,7 @@ from postroom.core.moments import LONG_AGO
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import MAIL
-from postroom.operations.operation import Argument, dialogue
+from postroom.operations.operation import Argument, dialogue, flow
 from postroom.operations.people.tokens import actors_named
 from postroom.store.actions.actions import FAR_AHEAD
 from postroom.store.actions.approvals import Approval, show_approval
@@ -88,7 +88,7 @@ def undo_words(undo: RequestedUndo) -> str:
     return "It is already undone." if undo.state == "completed" else "It is being undone."
 
 
-@MAIL.operation(STEER, dialogue("undo"))
+@MAIL.operation(STEER, flow("/mail/bring-back"), dialogue("undo"))
 async def undo_selection(by: Caller, /, selection: UndoSelection, dry_run: bool = False) -> Undone:
     """Undo everything in a selection."""
     if not selection.in_words().keys() - {"until", "account"}:

@@ -17,7 +17,7 @@ from postroom.core.rules.sieve_writing import write_sieve_rules
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import dialogue
+from postroom.operations.operation import dialogue, flow
 from postroom.operations.rules.rules import (
     first_unknown_label,
     known_labels,
@@ -86,7 +86,13 @@ def _text(content: bytes) -> str:
         raise BadInput(f"line {line}", "is not UTF-8", "save the file as UTF-8") from None
 
 
-@RULES.operation(OPERATE, dialogue("rules import"))
+@RULES.operation(
+    OPERATE,
+    flow("/rules/import/read"),
+    flow("/rules/import/keep"),
+    flow("/rules/import/enable"),
+    dialogue("rules import"),
+)
 async def import_rules(
     by: Caller,
     /,

@@ -12,7 +12,7 @@ from postroom.core.rules.starter import Starter, drafts_of, starters, starters_n
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import Argument, command
+from postroom.operations.operation import Argument, command, flow
 from postroom.operations.preview.preview_rules import rules_of
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
@@ -107,7 +107,7 @@ async def plain_starters(database: Database) -> list[StarterView]:
     return found
 
 
-@RULES.operation(OPERATE, command("rules starter add {names}"))
+@RULES.operation(OPERATE, flow("/rules/starter/{starter}/add"), command("rules starter add {names}"))
 async def add_starters(by: Caller, /, names: Names) -> KeptRules:
     """Add the rules of starters to yours. Rules whose names exist already are left as they are. Safe to repeat."""
     await prepare(by.database)

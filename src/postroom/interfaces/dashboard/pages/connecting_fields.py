@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 from starlette.routing import Route
 
-from postroom.core.access import OWN_AGAIN
 from postroom.core.errors import NotFound
 from postroom.core.mail.providers import PROVIDERS
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
@@ -31,7 +30,7 @@ class ConnectFieldsPage(Page):
 
     def actions(self) -> list[Route]:
         return [
-            form_route(self._site, "/connectors/new/{provider}/connect", self._connect, OWN_AGAIN),
+            form_route(self._site, "/connectors/new/{provider}/connect", self._connect),
         ]
 
     async def _connect(self, form: Form) -> Done:

@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 from starlette.routing import Route
 
-from postroom.core.access import OWN_AGAIN
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.servers import LabelsAs, Security
@@ -48,7 +47,7 @@ class ConnectImapPage(Page):
         return {"email": email or "", "known": known, "securities": SECURITIES, "label_words": LABELS}
 
     def actions(self) -> list[Route]:
-        return [form_route(self._site, "/connectors/imap/connect", self._connect, OWN_AGAIN)]
+        return [form_route(self._site, "/connectors/imap/connect", self._connect)]
 
     async def _connect(self, form: Form) -> Done:
         email = normalised_address(form.required("email", "write the address of the mailbox"))

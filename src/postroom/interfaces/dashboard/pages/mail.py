@@ -9,7 +9,6 @@ from urllib.parse import quote, urlencode
 
 from starlette.routing import Route
 
-from postroom.core.access import ANSWER
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
 from postroom.interfaces.dashboard.forms import Done, Form, form_route
@@ -106,7 +105,7 @@ class MailPage(Page):
         return mail_changes(self._database)
 
     def actions(self) -> list[Route]:
-        return [form_route(self._site, "/mail/bring-back", self._bring_back, ANSWER)]
+        return [form_route(self._site, "/mail/bring-back", self._bring_back)]
 
     async def _bring_back(self, form: Form) -> Done:
         """Undo all that was hidden since then; without a time, ever."""

@@ -8,7 +8,6 @@ from starlette.datastructures import UploadFile
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from postroom.core.access import ANSWER
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
 from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
@@ -41,9 +40,9 @@ class ImportPage(Page):
 
     def actions(self) -> list[Route]:
         return [
-            form_route(self._site, "/rules/import/read", self._read, ANSWER),
-            form_route(self._site, "/rules/import/keep", self._keep, ANSWER),
-            form_route(self._site, "/rules/import/enable", self._enable, ANSWER),
+            form_route(self._site, "/rules/import/read", self._read),
+            form_route(self._site, "/rules/import/keep", self._keep),
+            form_route(self._site, "/rules/import/enable", self._enable),
         ]
 
     async def _read(self, form: Form) -> Response:

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from starlette.routing import Route
 
-from postroom.core.access import ANSWER
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.in_words import conditions_in_words
 from postroom.core.rules.starter import starters
@@ -47,7 +46,7 @@ class StartersPage(Page):
         return self._tasks.changes()
 
     def actions(self) -> list[Route]:
-        return [form_route(self._site, "/rules/starter/{starter}/add", self._add, ANSWER)]
+        return [form_route(self._site, "/rules/starter/{starter}/add", self._add)]
 
     def close(self) -> None:
         self._tasks.close()
