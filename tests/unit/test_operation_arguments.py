@@ -54,6 +54,26 @@ def test_fields_are_checked_and_named_like_other_arguments(given: dict[str, obje
     assert refused.value.field == named
 
 
+async def change(document: Annotated[str, Argument("As in a file.", sent_as="rule")]) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({}, "rule: is missing; As in a file."),
+        ({"rule": 1}, "rule: Input should be a valid string; As in a file."),
+        ({"rule": "x", "document": "x"}, "document: is not an argument of change; leave it out; change takes rule"),
+    ],
+)
+def test_refusals_name_an_argument_as_it_is_sent(given: dict[str, object], refusal: str) -> None:
+    noun = Noun("Rules")
+    noun.operation(READ)(change)
+    with pytest.raises(BadInput) as refused:
+        read_arguments("change", form_of_arguments("Change", noun.operations[0].arguments), given)
+    assert str(refused.value) == refusal
+
+
 @pytest.mark.parametrize("counts", [{"": 1}, {"oversized": 1}, {"\0": 1}, {"tea": 10}])
 def test_the_keys_and_values_of_a_mapping_are_bounded(counts: dict[str, int]) -> None:
     with pytest.raises(BadInput):

@@ -17,6 +17,7 @@ from pydantic import (
     ValidationError,
     create_model,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from postroom.core.errors import BadInput
@@ -73,7 +74,7 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
     """Validate the arguments. Raises BadInput, which names the wrong one."""
     try:
         if given is not None and len(given) > MOST_KEYS:
-            raise BadInput("arguments", f"are more than {MOST_KEYS}", f"{tool} takes {', '.join(form.model_fields)}")
+            raise BadInput("arguments", f"are more than {MOST_KEYS}", f"{tool} takes {', '.join(_fields(form))}")
         return form.model_validate(given or {})
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)
@@ -82,8 +83,8 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
     field = ".".join(path) or "arguments"
     match first["type"]:
         case "extra_forbidden":
-            takes = ", ".join(form.model_fields) or "no arguments"
-            remedy = did_you_mean(path[-1], form.model_fields, f"leave it out; {tool} takes {takes}")
+            takes = ", ".join(_fields(form)) or "no arguments"
+            remedy = did_you_mean(path[-1], _fields(form), f"leave it out; {tool} takes {takes}")
             raise BadInput(field, f"is not an argument of {tool}", remedy)
         case "missing":
             raise BadInput(field, "is missing", _description(form, field))
@@ -93,9 +94,14 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
             raise BadInput(field, first["msg"], _description(form, field))
 
 
+def _fields(form: type[Arguments]) -> Mapping[str, FieldInfo]:
+    """The fields by the names under which they are sent."""
+    return {field.alias or name: field for name, field in form.model_fields.items()}
+
+
 def _description(form: type[Arguments], path: str) -> str:
     """The description of the argument, also for a field inside it."""
-    field = form.model_fields.get(path.partition(".")[0])
+    field = _fields(form).get(path.partition(".")[0])
     return (field and field.description) or "see its schema"
 
 
