@@ -34,7 +34,7 @@ from postroom.store.engine.sqlite_connection import connect
 from postroom.store.engine.statements import blocks
 from postroom.store.mail.mail import keep_account
 from postroom.store.outbound.outbound import Capacity, lease_mail
-from postroom.store.outbound.outbound_turns import ReadyMail, Standing, choosing, joining, keeping
+from postroom.store.outbound.outbound_turns import ReadyMail, TurnPlace, choosing, joining, keeping
 from postroom.system.wall_clock import wall_clock
 
 from .order import Outcome, Target, answer, run
@@ -194,10 +194,10 @@ def _choose(most: int) -> Script[list[Picked]]:
 
 @transaction
 def _put_back(picks: Iterable[Picked]) -> Script[None]:
-    mails: list[tuple[Standing, ReadyMail]] = []
+    mails: list[tuple[TurnPlace, ReadyMail]] = []
     for mail, lane, tenant, domain, sender in picks:
         id = as_uuid(f"01900000-0000-7000-8000-{mail.seq:012x}")
-        mails.append((Standing(lane, (tenant, domain, sender)), ReadyMail(id, mail.seq, mail.bulk, int(mail.cost))))
+        mails.append((TurnPlace(lane, (tenant, domain, sender)), ReadyMail(id, mail.seq, mail.bulk, int(mail.cost))))
     yield from joining(mails)
 
 

@@ -13,7 +13,7 @@ from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.contacts import EVERY_MAILBOX, keep_contacts
 from postroom.store.mail.mail import StoredMessage, load_message
-from postroom.store.mail.retention import PastMessage, prune_messages
+from postroom.store.mail.retention import ExpiredMessage, prune_messages
 from postroom.store.mail.simulation import BEGINNING, MessageSelection, NeededFields, past_after
 from postroom.store.people.audit import Signature
 from postroom.triage.decide.engine import unknown_conditions
@@ -135,6 +135,6 @@ async def test_rules_skip_mail_whose_connector_did_not_tell(mailbox: MailSetup) 
 async def test_pruned_mail_keeps_no_names_of_attachments(mailbox: MailSetup) -> None:
     await mailbox.deliver(a_sample("one"))
     id, now = mailbox.ids["one"], mailbox.setup.clock()
-    past = PastMessage(id, "full", ())
+    past = ExpiredMessage(id, "full", ())
     await mailbox.setup.database.run(prune_messages([past], Signature(new_id(), "test", "admin"), now))
     assert (await stored(mailbox, "one")).facts.attachments is None

@@ -18,7 +18,7 @@ from postroom.store.jobs.job_marks import advance
 from postroom.store.outbound import outbound, outbound_turns
 from postroom.store.outbound.outbound import Capacity
 from postroom.store.outbound.outbound_recipients import Attempt, Departure, RecipientChange, leave, record_outcomes
-from postroom.store.outbound.outbound_turns import IN_ORDER, Standing
+from postroom.store.outbound.outbound_turns import IN_ORDER, TurnPlace
 from support.smtp_sending import new_mail, queue_mail
 from support.store.fault_cases_delivery import ADA, LEASE
 from support.store.job_setup import JobSetup
@@ -104,12 +104,12 @@ async def test_marks_are_locked_in_one_order(postgres_setup: JobSetup, writers: 
 
 
 @transaction
-def count_waiting(changes: Mapping[Standing, int]) -> Script[None]:
+def count_waiting(changes: Mapping[TurnPlace, int]) -> Script[None]:
     yield from outbound_turns._counting(changes)
 
 
-def waiting_in(lane: Lane) -> Standing:
-    return Standing(lane, (1, 1, 1))
+def waiting_in(lane: Lane) -> TurnPlace:
+    return TurnPlace(lane, (1, 1, 1))
 
 
 async def test_turns_are_locked_in_one_order_whether_more_or_fewer_wait(

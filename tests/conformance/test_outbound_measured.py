@@ -19,7 +19,7 @@ from postroom.core.metrics import (
 )
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.tally import Tally
-from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.delivery import OutboundDispatcher
 from postroom.outbound.queue.meter import OutboundMeter
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.queue_watch import QueueWatch
@@ -50,7 +50,7 @@ def post_office() -> PostOffice:
 
 
 @contextlib.asynccontextmanager
-async def running(sender: Sender) -> AsyncGenerator[None]:
+async def running(sender: OutboundDispatcher) -> AsyncGenerator[None]:
     task = asyncio.create_task(sender.run())
     try:
         yield
@@ -72,7 +72,7 @@ async def test_what_was_leased_and_delivered_is_counted_in_metrics_and_figures(s
     await traffic.put("free@d2.example", 2, MEASURE)
     clock.forward(20)
     meter = OutboundMeter(tally)
-    sender = Sender(sqlite_setup.database, always(post_office()), Pace(), clock, rollout=ALL, meter=meter)
+    sender = OutboundDispatcher(sqlite_setup.database, always(post_office()), Pace(), clock, rollout=ALL, meter=meter)
     async with running(sender):
         await in_state(sqlite_setup, "sent", 5)
     expected = {("fair", "high"): 3, ("fair", "low"): 2}
@@ -103,7 +103,7 @@ async def test_lanes_that_compete_keep_to_the_limits_of_a_bad_queue(sqlite_setup
     await watch.look()
     limited = watch if is_watched else None
     office, pace = always(Slow(Random(1))), Pace(at_once=20)
-    sender = Sender(sqlite_setup.database, office, pace, clock, rollout=ALL, watch=limited)
+    sender = OutboundDispatcher(sqlite_setup.database, office, pace, clock, rollout=ALL, watch=limited)
     async with running(sender):
         sending = await in_state(sqlite_setup, "sending", 20)
         found = Counter(traffic.mails[each.id].lane for each in sending)

@@ -180,12 +180,12 @@ async def test_only_a_standby_that_has_all_that_was_acknowledged_is_told_from_a_
     assert isinstance(setup.database, PostgresDatabase)
     about = await stored(setup)
     waiting = await admitted(setup, "forward", about)
-    before = timeline.Place("server 7 history 00000001 database 5", is_replicated)
+    before = timeline.DatabasePlace("server 7 history 00000001 database 5", is_replicated)
     begun = await setup.database.run(timeline.observe_timeline(new_id(), before, None, signed(), setup.clock()))
     acknowledged = [*setup.database.acknowledged, *([new_id()] if lacks else [])]
     assert acknowledged
     again = timeline.observe_timeline(
-        new_id(), timeline.Place(place), begun.seen, signed(), setup.clock.forward(60), acknowledged
+        new_id(), timeline.DatabasePlace(place), begun.seen, signed(), setup.clock.forward(60), acknowledged
     )
     found = await setup.database.run(again)
     assert (found.noticed_by, found.is_promoted) == (noticed_by, noticed_by is None)
@@ -194,7 +194,7 @@ async def test_only_a_standby_that_has_all_that_was_acknowledged_is_told_from_a_
 
 
 async def test_a_standby_whose_count_is_behind_the_folders_is_a_restore(postgres_setup: JobSetup) -> None:
-    before, after = (timeline.Place(f"server 7 history 0000000{n} database 5", True) for n in (1, 2))
+    before, after = (timeline.DatabasePlace(f"server 7 history 0000000{n} database 5", True) for n in (1, 2))
     run = postgres_setup.database.run
     begun = await run(timeline.observe_timeline(new_id(), before, None, signed(), postgres_setup.clock()))
     ahead = begun.seen._replace(ticks=9)
@@ -206,7 +206,7 @@ async def test_a_new_host_and_one_that_slept_through_a_restore_notice_nothing(se
     begun = await observed(setup)
     await observed(setup, "file 2")
     seen = begun.seen._replace(ticks=1_000)
-    again = timeline.observe_timeline(new_id(), timeline.Place("file 2"), seen, signed(), setup.clock())
+    again = timeline.observe_timeline(new_id(), timeline.DatabasePlace("file 2"), seen, signed(), setup.clock())
     assert (await setup.database.run(again)).noticed_by is None
 
 

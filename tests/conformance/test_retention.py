@@ -22,7 +22,7 @@ from postroom.store.jobs.job_builders import classify_job
 from postroom.store.jobs.new_jobs import new_job
 from postroom.store.mail import mail, retention
 from postroom.store.mail.mail_views import read_mail
-from postroom.store.mail.retention import PastMessage, PruneCounts
+from postroom.store.mail.retention import ExpiredMessage, PruneCounts
 from postroom.store.mail.search import search_mail
 from postroom.store.people.audit import list_audit
 from postroom.triage.act.retention import Retention
@@ -46,8 +46,8 @@ async def secret_mail(database: Database, clock: ManualClock, number: object = 1
     )
 
 
-def past(*ids: UUID, tier: Any = "full", categories: tuple[str, ...] = ()) -> list[PastMessage]:
-    return [PastMessage(id, tier, categories) for id in ids]
+def past(*ids: UUID, tier: Any = "full", categories: tuple[str, ...] = ()) -> list[ExpiredMessage]:
+    return [ExpiredMessage(id, tier, categories) for id in ids]
 
 
 async def prune(database: Database, clock: ManualClock, *ids: UUID) -> PruneCounts:

@@ -28,7 +28,7 @@ from postroom.core.outbound.transport import (
 from postroom.core.submission.envelope import Recipient
 from postroom.operations.actions.pausing import stop
 from postroom.operations.caller import Caller
-from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.delivery import OutboundDispatcher
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.smtp_delivery import SmtpRoad
 from postroom.outbound.smtp.options import Reuse
@@ -516,7 +516,9 @@ async def test_destinations_that_do_not_answer_keep_no_other_tenant_waiting(send
 
     await sending.database.run(queue_mail([new_mail(f"{place}@slow.example") for place in range(60)], sending.clock()))
     road = SmtpRoad(transport_of, "out.sender.example")
-    running = asyncio.create_task(Sender(sending.database, no_mailbox, pace, sending.clock, smtp=road).run())
+    running = asyncio.create_task(
+        OutboundDispatcher(sending.database, no_mailbox, pace, sending.clock, smtp=road).run()
+    )
     async with asyncio.timeout(PATIENCE_S):
         slow = [await transport.asked.get() for _ in range(pace.room // 2)]
         await sending.put(CLEO, sender=OTHER)
@@ -535,7 +537,9 @@ async def test_behind_a_smart_host_all_mail_waits_for_its_turn(sending: SmtpSend
 
     await sending.database.run(queue_mail([new_mail(f"{place}@slow.example") for place in range(9)], sending.clock()))
     road = SmtpRoad(transport_of, "out.sender.example", by_smart_host=True)
-    running = asyncio.create_task(Sender(sending.database, no_mailbox, pace, sending.clock, smtp=road).run())
+    running = asyncio.create_task(
+        OutboundDispatcher(sending.database, no_mailbox, pace, sending.clock, smtp=road).run()
+    )
     async with asyncio.timeout(PATIENCE_S):
         for _ in range(2):
             await transport.asked.get()

@@ -25,7 +25,7 @@ from postroom.operations.caller import Caller
 from postroom.operations.installation.vault import vault_of
 from postroom.operations.outbound.destinations import add_dkim
 from postroom.operations.outbound.reports import take_report
-from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.delivery import OutboundDispatcher
 from postroom.outbound.queue.dsn import Action, ReportedMail, ReportedRecipient, delivery_report
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.smtp_delivery import SmtpRoad
@@ -70,13 +70,13 @@ async def test_mail_leaves_signed_and_byte_for_byte_through_the_transport_of_the
         settings = load_settings({"data_dir": tmp_path, **overrides}, environ={}, cwd=tmp_path)
         database = await open_database(tmp_path)
         vault = vault_of(settings)
-        made = await add_dkim(Caller(database, signed()), vault, "Sender.example", "s1", "rsa-sha256")
+        made = await add_dkim(Caller(database, signed()), vault, "OutboundDispatcher.example", "s1", "rsa-sha256")
         assert made.name == "s1._domainkey.sender.example"
         await rotate_keys(Caller(database, signed()), vault, settings, drop_old=True)
         new = new_mail(ADA)
         await database.run(queue_mail([new], wall_clock()))
         async with SmtpOnDemand(settings, database) as smtp:
-            sending = asyncio.create_task(Sender(database, no_mailbox, smtp=smtp.road()).run())
+            sending = asyncio.create_task(OutboundDispatcher(database, no_mailbox, smtp=smtp.road()).run())
 
             async def look() -> str:
                 return (await database.run(outbound.load_mail(new.id))).state
@@ -135,7 +135,9 @@ async def test_two_senders_together_have_no_more_in_delivery_than_the_queue_may_
 
     # Nothing is slow, however long it takes.
     pace, road = Pace(slow=timedelta(hours=1)), SmtpRoad(transport, "out.example")
-    sending = [asyncio.create_task(Sender(each, no_mailbox, pace, smtp=road, most=5).run()) for each in databases]
+    sending = [
+        asyncio.create_task(OutboundDispatcher(each, no_mailbox, pace, smtp=road, most=5).run()) for each in databases
+    ]
     assert await until(databases[0], look, lambda states: states == {"sent"}, (outbound.CHANNEL,)) == {"sent"}
     assert counting.most == 5
     for task in sending:
@@ -171,7 +173,9 @@ async def test_a_dozen_slow_destinations_stop_nobody_by_default(tmp_path: Path) 
         return (await database.run(outbound.load_mail(new.id))).state
 
     pace = Pace(at_once=settings.outbound.concurrency)
-    sending = asyncio.create_task(Sender(database, no_mailbox, pace, smtp=SmtpRoad(transport, "out.example")).run())
+    sending = asyncio.create_task(
+        OutboundDispatcher(database, no_mailbox, pace, smtp=SmtpRoad(transport, "out.example")).run()
+    )
     assert await until(database, look, lambda state: state == "sent", (outbound.CHANNEL,)) == "sent"
     sending.cancel()
     await asyncio.wait({sending})
@@ -248,7 +252,7 @@ async def test_after_a_restore_mail_that_may_have_left_since_is_unknown(database
     seen = timeline.Seen(new_id(), 1, 1)
     await sending.lease(1)
     await database.run(
-        timeline.mark_restored(new_id(), timeline.Place("file 2"), seen, clock(), signed(), clock.forward(60))
+        timeline.mark_restored(new_id(), timeline.DatabasePlace("file 2"), seen, clock(), signed(), clock.forward(60))
     )
     for id in (waiting, held):
         assert await sending.states(id) == ["unknown"]

@@ -14,8 +14,8 @@ from postroom.core.errors import IntakeRefused
 from postroom.core.metrics import SUBMISSION_ACCEPTED, SUBMISSION_CONNECTION, SUBMISSION_LOGIN
 from postroom.core.outbound.limits import DailyLimits
 from postroom.core.sign_in.throttle import SignInLimits
-from postroom.outbound.submission.smtp_connection import SessionLimits
-from postroom.outbound.submission.smtp_server import ConnectionLimits
+from postroom.outbound.submission.smtp_connection import SmtpSessionLimits
+from postroom.outbound.submission.smtp_server import SmtpConnectionLimits
 from postroom.outbound.submission.submissions import SubmissionLimits
 from postroom.store.engine.database import Database
 from postroom.store.engine.sqlite import SqliteDatabase
@@ -349,7 +349,7 @@ async def test_a_line_that_is_too_long_is_refused(sqlite: Database) -> None:
 
 async def test_recipients_beyond_the_limit_are_refused_and_endless_ones_end_the_connection(sqlite: Database) -> None:
     ada = await added_sender(sqlite)
-    limits, session = SubmissionLimits(recipients=3), SessionLimits(mistakes=5)
+    limits, session = SubmissionLimits(recipients=3), SmtpSessionLimits(mistakes=5)
     async with submission_server(sqlite, limits=limits, session=session) as server, connected(server.port) as client:
         await client.begin()
         await client.deliver()
@@ -362,13 +362,16 @@ async def test_recipients_beyond_the_limit_are_refused_and_endless_ones_end_the_
 
 
 async def test_too_many_mistakes_end_the_connection(sqlite: Database) -> None:
-    async with submission_server(sqlite, session=SessionLimits(mistakes=3)) as server, connected(server.port) as client:
+    async with (
+        submission_server(sqlite, session=SmtpSessionLimits(mistakes=3)) as server,
+        connected(server.port) as client,
+    ):
         assert [(await client.ask("WHAT"))[:3] for _ in range(4)] == ["500", "500", "500", "421"]
         assert await client.closed()
 
 
 async def test_connections_beyond_the_limit_of_an_address_are_turned_away(sqlite: Database) -> None:
-    limits = ConnectionLimits(connections=10, per_address=2)
+    limits = SmtpConnectionLimits(connections=10, per_address=2)
     async with submission_server(sqlite, connections=limits) as server:
         async with connected(server.port), connected(server.port):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -383,7 +386,7 @@ async def test_connections_beyond_the_limit_of_an_address_are_turned_away(sqlite
 
 async def test_silent_strangers_make_room_for_others(sqlite: Database) -> None:
     await added_sender(sqlite)
-    limits = ConnectionLimits(connections=2, per_address=10)
+    limits = SmtpConnectionLimits(connections=2, per_address=10)
     async with submission_server(sqlite, connections=limits) as server, connected(server.port) as sender:
         await sender.begin()
         async with connected(server.port) as silent, connected(server.port) as third:
@@ -394,10 +397,10 @@ async def test_silent_strangers_make_room_for_others(sqlite: Database) -> None:
 
 async def test_a_client_that_takes_too_long_is_ended(sqlite: Database) -> None:
     await added_sender(sqlite)
-    session = SessionLimits(login_s=0.2)
+    session = SmtpSessionLimits(login_s=0.2)
     async with submission_server(sqlite, session=session) as server, connected(server.port) as client:
         assert (await client.reply()).startswith("421 4.4.2")
-    session = SessionLimits(message_s=0.2, login_s=PATIENCE_S)
+    session = SmtpSessionLimits(message_s=0.2, login_s=PATIENCE_S)
     async with submission_server(sqlite, session=session) as server, connected(server.port) as client:
         await client.begin()
         await client.send(MESSAGE)
@@ -472,7 +475,10 @@ async def test_after_too_many_failures_no_password_is_tried_until_some_time_has_
 
 
 async def test_too_many_wrong_logins_on_one_connection_end_it(sqlite: Database) -> None:
-    async with submission_server(sqlite, session=SessionLimits(logins=2)) as server, connected(server.port) as client:
+    async with (
+        submission_server(sqlite, session=SmtpSessionLimits(logins=2)) as server,
+        connected(server.port) as client,
+    ):
         await client.ask("EHLO client.example")
         await client.log_in()
         await client.log_in()

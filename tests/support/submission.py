@@ -15,9 +15,9 @@ from postroom.compose.submission import listeners_of
 from postroom.core.sign_in.throttle import SignInLimits
 from postroom.core.tally import Tally
 from postroom.outbound.submission.logins import Logins
-from postroom.outbound.submission.smtp_connection import SessionLimits
-from postroom.outbound.submission.smtp_server import ConnectionLimits, Connections, local_sender, serving_submission
-from postroom.outbound.submission.smtp_session import Service
+from postroom.outbound.submission.smtp_connection import SmtpSessionLimits
+from postroom.outbound.submission.smtp_server import Connections, SmtpConnectionLimits, local_sender, serving_submission
+from postroom.outbound.submission.smtp_session import SmtpService
 from postroom.outbound.submission.submissions import (
     PATIENCE_S as USUAL_PATIENCE_S,
 )
@@ -98,8 +98,8 @@ async def submission_server(
     database: Database,
     *,
     limits: SubmissionLimits | None = None,
-    session: SessionLimits | None = None,
-    connections: ConnectionLimits | None = None,
+    session: SmtpSessionLimits | None = None,
+    connections: SmtpConnectionLimits | None = None,
     logins: SignInLimits | None = None,
     monotonic: Callable[[], float] | None = None,
     check_room: Callable[[], None] = lambda: None,
@@ -124,14 +124,14 @@ async def submission_server(
         tally=tally,
         clock=clock,
     )
-    room = Connections(connections or ConnectionLimits(), tally)
+    room = Connections(connections or SmtpConnectionLimits(), tally)
     measured = {} if monotonic is None else {"monotonic": monotonic}
     checked = Logins(database, logins, tally=tally, patience_s=patience_s, **measured)
     context = (context or server_context()) if tls else None
-    service = Service(
+    service = SmtpService(
         submissions,
         checked,
-        session or SessionLimits(size=limits.size),
+        session or SmtpSessionLimits(size=limits.size),
         room,
         context,
         plain,

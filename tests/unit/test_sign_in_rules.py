@@ -6,7 +6,7 @@ import pyotp
 import pytest
 
 from postroom.core.errors import BadInput
-from postroom.core.sign_in.callers import Caller, browser_of, shortened
+from postroom.core.sign_in.callers import SignInCaller, browser_of, shortened
 from postroom.core.sign_in.names import compared_name, person_name
 from postroom.core.sign_in.passwords import check_password, is_obvious
 from postroom.core.sign_in.session_times import is_fresh
@@ -107,7 +107,7 @@ def test_the_secret_of_an_app_is_the_one_that_was_offered() -> None:
     ],
 )
 def test_only_a_part_of_an_address_is_kept(address: str, kept: str) -> None:
-    assert shortened(address) == Caller(address).network == kept
+    assert shortened(address) == SignInCaller(address).network == kept
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_only_a_part_of_an_address_is_kept(address: str, kept: str) -> None:
     ],
 )
 def test_who_has_a_whole_network_of_addresses_gets_no_more_tries(address: str, counted: str) -> None:
-    assert Caller(address).counted == counted
+    assert SignInCaller(address).counted == counted
 
 
 @pytest.mark.parametrize(

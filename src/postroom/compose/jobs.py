@@ -9,7 +9,7 @@ from postroom.core.outbound.lanes import LanePolicy
 from postroom.core.tally import Tally
 from postroom.jobs.run import Handler
 from postroom.jobs.schedule import Recurring
-from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.delivery import OutboundDispatcher
 from postroom.outbound.queue.meter import OutboundMeter
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.queue_watch import QueueWatch
@@ -97,11 +97,11 @@ def sender(
     smtp: SmtpRoad | None = None,
     queue_watch: QueueWatch | None = None,
     tally: Tally | None = None,
-) -> Sender:
+) -> OutboundDispatcher:
     """Return what delivers outgoing mail: through mailboxes, and by SMTP."""
     outbound = settings.outbound
     usual = Pace(give_up=timedelta(days=outbound.expire_days), at_once=outbound.concurrency)
-    return Sender(
+    return OutboundDispatcher(
         database,
         mailboxes.carrier,
         pace or usual,

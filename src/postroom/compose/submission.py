@@ -13,15 +13,15 @@ from postroom.core.sign_in.throttle import SignInLimits
 from postroom.core.tally import Gauges, Tally
 from postroom.outbound.submission.certificates import LOOK_EVERY_S, BadCertificate, Certificates
 from postroom.outbound.submission.logins import Logins
-from postroom.outbound.submission.smtp_connection import SessionLimits
+from postroom.outbound.submission.smtp_connection import SmtpSessionLimits
 from postroom.outbound.submission.smtp_server import (
-    ConnectionLimits,
     Connections,
     Listener,
+    SmtpConnectionLimits,
     local_sender,
     serving_submission,
 )
-from postroom.outbound.submission.smtp_session import Service
+from postroom.outbound.submission.smtp_session import SmtpService
 from postroom.outbound.submission.submissions import Submissions
 from postroom.settings.reading import Settings
 from postroom.settings.submission import SubmissionSettings
@@ -64,16 +64,17 @@ async def running_submission(
     context = None if certificates is None else certificates.context
     listeners = listeners_of(given, context)
     connections = Connections(
-        ConnectionLimits(given.max_connections, given.max_connections_per_address, given.max_memory_mib * MIB), tally
+        SmtpConnectionLimits(given.max_connections, given.max_connections_per_address, given.max_memory_mib * MIB),
+        tally,
     )
     login_limits = SignInLimits.of_window(
         given.failed_logins_per_user, given.failed_logins_per_address, given.failed_logins_s
     )
     logins = Logins(submissions.database, login_limits, tally=tally)
-    service = Service(
+    service = SmtpService(
         submissions,
         logins,
-        SessionLimits(
+        SmtpSessionLimits(
             given.login_s, given.command_s, given.message_s, given.session_s, submissions.options.limits.size
         ),
         connections,

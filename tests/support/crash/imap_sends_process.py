@@ -30,7 +30,7 @@ from postroom.mailboxes.imap.sending import ImapCarrier
 from postroom.mailboxes.imap.sign_in import Credentials
 from postroom.mailboxes.imap.submission import Submission
 from postroom.mailboxes.imap.wire import Endpoint
-from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.delivery import OutboundDispatcher
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.smtp.channel import Channel
 from postroom.store.engine.opening import open_database
@@ -92,7 +92,7 @@ async def main(arguments: argparse.Namespace) -> None:
         def carrier(permit: Permit) -> ImapCarrier:
             return ImapCarrier(mailbox.under(permit), submission, OWNER)
 
-        sender = Sender(database, given(carrier), PACE, lambda: wall_clock() + ahead)
+        sender = OutboundDispatcher(database, given(carrier), PACE, lambda: wall_clock() + ahead)
         kill_plan.arm()
         running = asyncio.create_task(sender.run())
         while (await opened.run(outbound.load_mail(arguments.mail))).state not in SETTLED:

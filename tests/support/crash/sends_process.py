@@ -24,7 +24,7 @@ from postroom.jobs.worker import Worker, WorkerOptions
 from postroom.mailboxes.gmail.carrier import GmailCarrier
 from postroom.mailboxes.gmail.client import GmailClient
 from postroom.mailboxes.gmail.mailbox import GmailMailbox
-from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.delivery import OutboundDispatcher
 from postroom.outbound.queue.pace import Pace
 from postroom.store.engine.opening import open_database
 from postroom.system.checked_http import CheckedClient
@@ -71,7 +71,7 @@ async def main(arguments: argparse.Namespace) -> None:
         )
         lease = timedelta(seconds=arguments.lease)
         pace = replace(PACE, lease=lease, renew=lease / 3)
-        sender = Sender(database, given(lambda permit: GmailCarrier(client.under(permit))), pace)
+        sender = OutboundDispatcher(database, given(lambda permit: GmailCarrier(client.under(permit))), pace)
         announce("ready")
         await asyncio.gather(worker.run(), leadership.run(), sender.run())
 

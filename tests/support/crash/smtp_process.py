@@ -19,7 +19,7 @@ from postroom.core.mail.carrier import Carrier
 from postroom.core.outbound.pacing import PaceLimits
 from postroom.core.outbound.retries import RetrySchedule
 from postroom.core.outbound.transport import Transport
-from postroom.outbound.queue.delivery import Sender
+from postroom.outbound.queue.delivery import OutboundDispatcher
 from postroom.outbound.queue.destination_stores import StoredPauses
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.smtp_delivery import SmtpRoad
@@ -50,7 +50,7 @@ async def main(arguments: argparse.Namespace) -> None:
     pace = Pace(lease=lease, renew=lease / 3, poll=timedelta(milliseconds=50), at_once=4)
     road = SmtpRoad(transport_of, "out.sender.example", schedule=SOON)
     announce("ready")
-    await Sender(database, _no_mailbox, pace, smtp=road).run()
+    await OutboundDispatcher(database, _no_mailbox, pace, smtp=road).run()
 
 
 async def _no_mailbox(permit: Permit) -> Carrier:

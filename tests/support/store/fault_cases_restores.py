@@ -23,7 +23,7 @@ from support.store.job_setup import JobSetup
 
 async def observed(setup: JobSetup, place: str = "file 1") -> timeline.Timeline:
     return await setup.database.run(
-        timeline.observe_timeline(new_id(), timeline.Place(place), None, signed(), setup.clock())
+        timeline.observe_timeline(new_id(), timeline.DatabasePlace(place), None, signed(), setup.clock())
     )
 
 
@@ -39,14 +39,16 @@ async def restored(setup: JobSetup) -> restores.PendingCheck:
 async def observe_timeline(setup: JobSetup) -> Transaction[Any]:
     await stored(setup)
     await observed(setup)
-    return timeline.observe_timeline(new_id(), timeline.Place("file 2"), None, signed(), setup.clock.forward(60))
+    return timeline.observe_timeline(
+        new_id(), timeline.DatabasePlace("file 2"), None, signed(), setup.clock.forward(60)
+    )
 
 
 async def mark_restored(setup: JobSetup) -> Transaction[Any]:
     await stored(setup)
     seen = timeline.Seen(new_id(), 4, 9)
     return timeline.mark_restored(
-        new_id(), timeline.Place("file 2"), seen, setup.clock(), signed(), setup.clock.forward(60)
+        new_id(), timeline.DatabasePlace("file 2"), seen, setup.clock(), signed(), setup.clock.forward(60)
     )
 
 

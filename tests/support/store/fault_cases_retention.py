@@ -7,7 +7,7 @@ from postroom.store.accounts import mailbox_searches
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import retention
-from postroom.store.mail.retention import PastMessage, RetentionRun
+from postroom.store.mail.retention import ExpiredMessage, RetentionRun
 from support.mail import keep_account, keep_mail
 from support.store.fault_cases_jobs import Case
 from support.store.fault_cases_registry import signed
@@ -18,12 +18,12 @@ POLICY = RetentionPolicy(full_days=1).as_json()
 
 async def prune_messages(setup: JobSetup) -> Transaction[Any]:
     id = await keep_mail(setup.database, setup.clock)
-    return retention.prune_messages([PastMessage(id, "full", ("finance",))], signed(), setup.clock())
+    return retention.prune_messages([ExpiredMessage(id, "full", ("finance",))], signed(), setup.clock())
 
 
 async def merge_words(setup: JobSetup) -> Transaction[Any]:
     ids = [await keep_mail(setup.database, setup.clock, number) for number in range(3)]
-    past = [PastMessage(id, "full", ()) for id in ids[:2]]
+    past = [ExpiredMessage(id, "full", ()) for id in ids[:2]]
     await setup.database.run(retention.prune_messages(past, signed(), setup.clock()))
     return retention.merge_words(-100)
 

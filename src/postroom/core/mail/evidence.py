@@ -36,7 +36,7 @@ _AMOUNT = re.compile(r"[$€£] ?\d|\d ?[€£$]|(?:EUR|USD|GBP|CHF) ?\d|\d ?(?:
 _CURRENCIES = frozenset({"eur", "usd", "gbp", "chf", "euro"})
 
 
-class Phrase(NamedTuple):
+class EvidencePhrase(NamedTuple):
     """A phrase between blanks, the group it belongs to, and its weight."""
 
     text: str
@@ -56,17 +56,19 @@ def plain_words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _phrases() -> Iterator[Phrase]:
+def _phrases() -> Iterator[EvidencePhrase]:
     for name, words in WORDS.items():
-        yield from (Phrase(_between(term), f"{name} {PROOF}", 0) for term in terms(words.proof))
-        yield from (Phrase(_between(term), f"{name} {STRONGLY}", 2) for term in terms(f"{words.proof}, {words.strong}"))
+        yield from (EvidencePhrase(_between(term), f"{name} {PROOF}", 0) for term in terms(words.proof))
+        yield from (
+            EvidencePhrase(_between(term), f"{name} {STRONGLY}", 2) for term in terms(f"{words.proof}, {words.strong}")
+        )
         weighted = ((words.proof, STRONG), (words.strong, STRONG), (words.plain, PLAIN), (words.weak, WEAK))
         for field, weight in weighted:
-            yield from (Phrase(_between(term), _group(name, term), weight) for term in terms(field))
-    yield from (Phrase(_between(term), PROOF, 0) for term in terms(CONFIRMATION))
-    yield from (Phrase(_between(term), PROMOTES, 2) for term in terms(PROMOTION))
-    yield from (Phrase(_between(term), PITCHES, 2) for term in terms(PITCH))
-    yield from (Phrase(_between(term), UNSUBSCRIBES, 1) for term in terms(UNSUBSCRIBE))
+            yield from (EvidencePhrase(_between(term), _group(name, term), weight) for term in terms(field))
+    yield from (EvidencePhrase(_between(term), PROOF, 0) for term in terms(CONFIRMATION))
+    yield from (EvidencePhrase(_between(term), PROMOTES, 2) for term in terms(PROMOTION))
+    yield from (EvidencePhrase(_between(term), PITCHES, 2) for term in terms(PITCH))
+    yield from (EvidencePhrase(_between(term), UNSUBSCRIBES, 1) for term in terms(UNSUBSCRIBE))
 
 
 def _group(name: str, term: str) -> str:
@@ -78,8 +80,8 @@ def _between(term: str) -> str:
     return f" {' '.join(plain_words(term))} "
 
 
-def _by_first_word(phrases: Iterable[Phrase]) -> dict[str, tuple[Phrase, ...]]:
-    found: dict[str, list[Phrase]] = {}
+def _by_first_word(phrases: Iterable[EvidencePhrase]) -> dict[str, tuple[EvidencePhrase, ...]]:
+    found: dict[str, list[EvidencePhrase]] = {}
     for phrase in phrases:
         found.setdefault(phrase.text.split()[0], []).append(phrase)
     return {word: tuple(each) for word, each in found.items()}

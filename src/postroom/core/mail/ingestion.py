@@ -85,7 +85,7 @@ class IngestionRule:
         return SPECS[self.kind].formula.format(header=self.header, value=self.value)
 
 
-class Decision(NamedTuple):
+class IngestionDecision(NamedTuple):
     """How much is ingested, and the name of the rule that decided."""
 
     tier: Extent
@@ -98,12 +98,12 @@ class IngestionPolicy:
     def __init__(self, rules: Iterable[IngestionRule] = ()) -> None:
         self.rules = tuple(sorted(rules, key=lambda rule: (rule.number, rule.name)))
 
-    def decide(self, facts: IngestionFacts) -> Decision:
+    def decide(self, facts: IngestionFacts) -> IngestionDecision:
         """Apply the first rule that matches; without one, the message is ingested in full."""
         for rule in self.rules:
             if rule.matches(facts):
-                return Decision(rule.tier, rule.name)
-        return Decision("full", DEFAULT_RULE)
+                return IngestionDecision(rule.tier, rule.name)
+        return IngestionDecision("full", DEFAULT_RULE)
 
 
 def parse_rule(data: Mapping[str, object]) -> IngestionRule:

@@ -26,7 +26,7 @@ from postroom.core.errors import BadInput
 from postroom.core.rules.condition_spec import Inexpressible
 from postroom.core.rules.exchange import Imported
 from postroom.core.rules.logic import Logic, every, negated
-from postroom.core.rules.sieve_effects import HARMLESS, Effects, Outcome, kinds_of
+from postroom.core.rules.sieve_effects import HARMLESS, Effects, SieveOutcome, kinds_of
 from postroom.core.rules.sieve_syntax import Call, Tag, read_sieve
 from postroom.core.rules.sieve_tests import Extensions, condition_of
 
@@ -310,10 +310,10 @@ class _Script:
             return False
         if len(self.imported.drafts) >= MOST_RULES:
             raise _TooMany(TOO_MANY_RULES)
-        return self._add(lines, condition, Outcome(steps, notes), continues=continues, is_idle=is_idle)
+        return self._add(lines, condition, SieveOutcome(steps, notes), continues=continues, is_idle=is_idle)
 
     def _add(
-        self, lines: tuple[int, ...], condition: Logic, outcome: Outcome, *, continues: bool, is_idle: bool
+        self, lines: tuple[int, ...], condition: Logic, outcome: SieveOutcome, *, continues: bool, is_idle: bool
     ) -> bool:
         where = f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines))}"
         name = self._title(lines) or f"Sieve {where}: {_steps_text(outcome.steps)}"

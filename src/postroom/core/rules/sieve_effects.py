@@ -27,7 +27,7 @@ Flags = frozenset[str]
 NO_FLAGS: Flags = frozenset()
 
 
-class Outcome(NamedTuple):
+class SieveOutcome(NamedTuple):
     """The actions for a message, and notes about differences."""
 
     steps: list[Step]
@@ -104,7 +104,7 @@ class Effects:
             case _:
                 return self.flags - given
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SieveOutcome:
         """The actions that do the same. Raises Inexpressible."""
         if self.refused is not None:
             raise Inexpressible(self.refused)
@@ -122,7 +122,7 @@ class Effects:
         if self.redirects:
             to: Any = self.redirects[0] if len(self.redirects) == 1 else list(self.redirects)
             steps.append(Step("forward", {"to": to}))
-        return Outcome(steps, notes)
+        return SieveOutcome(steps, notes)
 
     def _placement(self, in_inbox: bool) -> tuple[list[Step], list[str]]:
         """Labels, and whether the message leaves the inbox."""

@@ -21,7 +21,7 @@ LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class SignInCaller:
     """The sender of a request: the whole address, to count tries, and the stored parts of it and of the browser."""
 
     address: str

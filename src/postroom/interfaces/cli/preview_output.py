@@ -8,7 +8,7 @@ import typer
 from postroom.core.counted import counted
 from postroom.interfaces.cli.output import cell, clipped, show_list
 from postroom.operations.preview.preview import Previewed
-from postroom.operations.preview.preview_summary import ModelCost, Summary, Tally
+from postroom.operations.preview.preview_summary import FateTally, ModelCost, Summary
 from postroom.words.mail import PREVIEWED
 
 LONGEST_SUBJECT = 60
@@ -96,7 +96,7 @@ def _show_summary(shown: Shown) -> None:
     _show_tallies("sender", summary.by_sender)
 
 
-def _show_tallies(of: str, tallies: Iterable[Tally]) -> None:
+def _show_tallies(of: str, tallies: Iterable[FateTally]) -> None:
     rows = [
         {
             of: clipped(each.name, LONGEST_SUBJECT),

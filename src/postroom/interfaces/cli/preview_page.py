@@ -20,7 +20,7 @@ from postroom.interfaces.cli.preview_output import Shown, cost_line, headline, o
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.rendering import make_environment, style_of
 from postroom.operations.preview.preview import Previewed
-from postroom.operations.preview.preview_summary import Summary, Tally
+from postroom.operations.preview.preview_summary import FateTally, Summary
 
 MOST_ROWS = 2_000
 MOST_BARS = 12
@@ -109,7 +109,7 @@ def _shares(summary: Summary) -> list[Part]:
     return [Part(f"{name}: {count:,}", count, colour) for name, count, colour in found if count]
 
 
-def _fates(tally: Tally) -> list[Part]:
+def _fates(tally: FateTally) -> list[Part]:
     return [
         Part("leave the inbox", tally.leave, "acc"),
         Part("wait for your yes", tally.wait, "ask"),

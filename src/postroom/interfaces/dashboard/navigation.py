@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class NavigationEntry(NamedTuple):
     address: str
     title: str
     icon: str
@@ -12,31 +12,34 @@ class Place(NamedTuple):
 
 class Group(NamedTuple):
     title: str
-    places: tuple[Place, ...]
+    places: tuple[NavigationEntry, ...]
 
 
 GROUPS = (
     Group(
         "",
         (
-            Place("/", "Overview", "overview", "o"),
-            Place("/mail", "Mail", "mail", "m"),
-            Place("/approvals", "Approvals", "yes", "a"),
-            Place("/rules", "Rules", "rules", "r"),
+            NavigationEntry("/", "Overview", "overview", "o"),
+            NavigationEntry("/mail", "Mail", "mail", "m"),
+            NavigationEntry("/approvals", "Approvals", "yes", "a"),
+            NavigationEntry("/rules", "Rules", "rules", "r"),
         ),
     ),
     Group(
         "Incoming",
         (
-            Place("/connectors", "Connectors", "plug", "c"),
-            Place("/backfill", "Backfill", "archive", "b"),
-            Place("/filters", "Filters", "filter", "f"),
-            Place("/queues", "Queues", "layers", "q"),
-            Place("/jobs", "Jobs", "jobs", "j"),
+            NavigationEntry("/connectors", "Connectors", "plug", "c"),
+            NavigationEntry("/backfill", "Backfill", "archive", "b"),
+            NavigationEntry("/filters", "Filters", "filter", "f"),
+            NavigationEntry("/queues", "Queues", "layers", "q"),
+            NavigationEntry("/jobs", "Jobs", "jobs", "j"),
         ),
     ),
-    Group("Outgoing", (Place("/outbound", "Outbound", "send", "u"),)),
-    Group("Admin", (Place("/audit", "Audit", "book", "t"), Place("/settings", "Settings", "gear", "s"))),
+    Group("Outgoing", (NavigationEntry("/outbound", "Outbound", "send", "u"),)),
+    Group(
+        "Admin",
+        (NavigationEntry("/audit", "Audit", "book", "t"), NavigationEntry("/settings", "Settings", "gear", "s")),
+    ),
 )
 ON_A_PHONE = ("/", "/mail", "/approvals", "/rules")
 """The pages in the bar at the bottom of a narrow screen; the others are in its drawer."""

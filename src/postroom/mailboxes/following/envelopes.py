@@ -12,7 +12,7 @@ from uuid import UUID
 
 from postroom.core.mail.accounts import provider_of
 from postroom.core.mail.headers import values
-from postroom.core.mail.ingestion import Decision, IngestionFacts, IngestionPolicy
+from postroom.core.mail.ingestion import IngestionDecision, IngestionFacts, IngestionPolicy
 from postroom.core.mail.message import storable, to_raw
 from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.sender_doubt import SenderDoubt, sender_doubt
@@ -35,7 +35,7 @@ class PreparedMessage:
     id: str
     envelope: dict[str, Any] | None
     assignment: Assignment
-    decision: Decision
+    decision: IngestionDecision
 
 
 def prepare(
@@ -78,7 +78,9 @@ def prepare(
     return PreparedMessage(message.id, envelope, assignment, decision)
 
 
-def _content(message: SourceMessage, parsed: ParsedMessage, known: Known, decision: Decision) -> dict[str, Any]:
+def _content(
+    message: SourceMessage, parsed: ParsedMessage, known: Known, decision: IngestionDecision
+) -> dict[str, Any]:
     answers, doubt = answers_user(parsed.headers, known), sender_doubt(parsed.headers, known.own_hosts)
     return (_whole if decision.tier == "full" else _gist)(message, parsed, answers, doubt)
 

@@ -22,7 +22,7 @@ from postroom.operations.nouns import CONNECTORS
 from postroom.operations.operation import Argument, dialogue, form, post
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import AccountView
-from postroom.store.actions.decisions import Undecided, WaitingMessage, waiting_to_act
+from postroom.store.actions.decisions import Undecided, UntouchedMessage, waiting_to_act
 from postroom.store.engine.database import Database
 from postroom.system.wall_clock import Clock, wall_clock
 
@@ -94,5 +94,5 @@ async def _find(database: Database, name: str) -> AccountView:
     return account
 
 
-async def _waiting(database: Database, account: AccountView, since: datetime) -> list[WaitingMessage]:
+async def _waiting(database: Database, account: AccountView, since: datetime) -> list[UntouchedMessage]:
     return await database.run(waiting_to_act(account.id, since, MOST))

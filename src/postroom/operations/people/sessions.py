@@ -12,7 +12,7 @@ import structlog
 
 from postroom.core import base64url
 from postroom.core.errors import PostroomError
-from postroom.core.sign_in.callers import Caller
+from postroom.core.sign_in.callers import SignInCaller
 from postroom.core.sign_in.session_times import OLD_SECRET_LIVES, ROTATE_EVERY, SEEN_EVERY, SessionLimits, is_fresh
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.operations.people.people import hashed
@@ -54,7 +54,7 @@ class Sessions:
         self._clock = clock
         self.limits = limits or SessionLimits()
 
-    def new(self, caller: Caller, now: datetime) -> tuple[NewSession, NewCookie]:
+    def new(self, caller: SignInCaller, now: datetime) -> tuple[NewSession, NewCookie]:
         """Make a session to be opened, and its cookie."""
         key, secret = secrets.token_urlsafe(KEY_BYTES), secrets.token_urlsafe(SECRET_BYTES)
         ends = (now + min(self.limits.idle, self.limits.whole), now + self.limits.whole)

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import SignInRefused, VaultError
-from postroom.core.sign_in.callers import Caller
+from postroom.core.sign_in.callers import SignInCaller
 from postroom.core.sign_in.names import compared_name, person_name
 from postroom.core.sign_in.passwords import LONGEST, check_password
 from postroom.core.sign_in.throttle import SignInThrottle
@@ -76,22 +76,22 @@ class SignIn:
     async def is_first_start(self) -> bool:
         return not await self._database.run(people.has_people())
 
-    async def with_password(self, name: str, password: str, code: str, caller: Caller) -> NewCookie:
+    async def with_password(self, name: str, password: str, code: str, caller: SignInCaller) -> NewCookie:
         """Sign in by name and password, and by a code for those who use an app. Raises SignInRefused."""
         return await self._open(await self._prove(compared_name(name), password, code, caller), caller)
 
-    async def with_passkey(self, site: SiteAddress, credential: Mapping[str, Any], caller: Caller) -> NewCookie:
+    async def with_passkey(self, site: SiteAddress, credential: Mapping[str, Any], caller: SignInCaller) -> NewCookie:
         """Sign in by a passkey, which says whose it is. Raises SignInRefused."""
         return await self._open(await self._prove_passkey(site, credential, "sign-in", None, caller), caller)
 
     async def again_with_password(
-        self, live: LiveSession, password: str, code: str, caller: Caller
+        self, live: LiveSession, password: str, code: str, caller: SignInCaller
     ) -> NewCookie | None:
         """Have the person of a session prove again who they are."""
         return await self._again(live, await self._prove(live.kept.name, password, code, caller))
 
     async def again_with_passkey(
-        self, live: LiveSession, site: SiteAddress, credential: Mapping[str, Any], caller: Caller
+        self, live: LiveSession, site: SiteAddress, credential: Mapping[str, Any], caller: SignInCaller
     ) -> NewCookie | None:
         """The same with a passkey, which must be theirs."""
         purpose, owner = again_purpose(live), live.kept.person_id
@@ -104,14 +104,14 @@ class SignIn:
             raise dead_link()
         return found
 
-    async def link_with_password(self, secret: str, name: str, password: str, caller: Caller) -> NewCookie:
+    async def link_with_password(self, secret: str, name: str, password: str, caller: SignInCaller) -> NewCookie:
         """Use up a link for a password. Raises BadInput if the name or the password will not do."""
         chosen = await self._name_for(secret, name)
         check_password(password, chosen)
         return await self._redeem(secret, chosen, await self._hash(password), None, caller)
 
     async def link_with_passkey(
-        self, secret: str, name: str, site: SiteAddress, credential: Mapping[str, Any], caller: Caller
+        self, secret: str, name: str, site: SiteAddress, credential: Mapping[str, Any], caller: SignInCaller
     ) -> NewCookie:
         """Use up a link for a passkey that the browser has made."""
         chosen, link = await self._name_for(secret, name), await self.find_link(secret)
@@ -135,7 +135,7 @@ class SignIn:
         return person_name(name) if link.name is None else link.name
 
     async def _redeem(
-        self, secret: str, name: str, chosen: Any, challenge: tuple[str, datetime] | None, caller: Caller
+        self, secret: str, name: str, chosen: Any, challenge: tuple[str, datetime] | None, caller: SignInCaller
     ) -> NewCookie:
         now = self._clock()
         session, cookie = self.sessions.new(caller, now)
@@ -143,7 +143,7 @@ class SignIn:
         await self._database.run(redeeming.redeem_link(hashed(secret), name, chosen, challenge, session, entries, now))
         return cookie
 
-    async def _open(self, proof: Proof, caller: Caller) -> NewCookie:
+    async def _open(self, proof: Proof, caller: SignInCaller) -> NewCookie:
         now = self._clock()
         session, cookie = self.sessions.new(caller, now)
         await self._database.run(
@@ -156,7 +156,7 @@ class SignIn:
             raise SignInRefused("Your session has ended. Sign in again.")
         return await self.sessions.replace_secret(live)
 
-    async def _prove(self, name: str, password: str, code: str, caller: Caller) -> Proof:
+    async def _prove(self, name: str, password: str, code: str, caller: SignInCaller) -> Proof:
         self._check_throttle(name, caller.counted)
         self._check_not_busy()
         self._throttle.tries(name, caller.counted, self._monotonic())
@@ -186,7 +186,7 @@ class SignIn:
         return step is not None and await self._database.run(people.use_code(person.id, step))
 
     async def _prove_passkey(
-        self, site: SiteAddress, credential: Mapping[str, Any], purpose: str, owner: UUID | None, caller: Caller
+        self, site: SiteAddress, credential: Mapping[str, Any], purpose: str, owner: UUID | None, caller: SignInCaller
     ) -> Proof:
         # Passkeys cannot be guessed; the limit keeps strangers from filling the audit log.
         name = f"passkey from {caller.counted}"
@@ -233,7 +233,7 @@ class SignIn:
         tries = "1 more try" if left == 1 else f"{left} more tries"
         return SignInRefused(f"Name, password or code is wrong. {tries}, then a wait.")
 
-    async def _note_failure(self, person: Person | None, by: str, caller: Caller) -> None:
+    async def _note_failure(self, person: Person | None, by: str, caller: SignInCaller) -> None:
         after = {"by": by, "browser": caller.browser, "address": caller.network}
         whom = "unknown" if person is None else str(person.id)
         entry = AuditEntry(new_id(), "sign-in", "nobody", "sign_in.refused", "person", whom, after=after)

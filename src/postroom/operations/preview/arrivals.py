@@ -16,8 +16,7 @@ from postroom.core.mail.auto_reply import AUTOMATIC_HEADERS, is_automatic
 from postroom.core.mail.dates import written_at
 from postroom.core.mail.files import MailFile
 from postroom.core.mail.headers import Headers, head_of, read_head, values
-from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy
-from postroom.core.mail.ingestion import Decision as IngestionDecision
+from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionDecision, IngestionPolicy
 from postroom.core.mail.message import read_mail
 from postroom.core.mail.mime import ParsedMessage, parse_message
 from postroom.core.mail.providers import PROVIDERS

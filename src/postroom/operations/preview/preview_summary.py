@@ -19,7 +19,7 @@ LEAST_DAYS = 7
 
 
 @dataclass(slots=True)
-class Tally:
+class FateTally:
     """The fates of the mail of one rule or sender."""
 
     name: str
@@ -71,8 +71,8 @@ class Summary:
     problems: int
     since: datetime | None
     until: datetime | None
-    by_rule: Sequence[Tally]
-    by_sender: Sequence[Tally]
+    by_rule: Sequence[FateTally]
+    by_sender: Sequence[FateTally]
     tiers: Mapping[str, int]
     tier_rules: Mapping[str, int]
     taken_in: Mapping[str, int]
@@ -123,20 +123,20 @@ def _is_seen_first(row: Previewed) -> bool:
     return row.policy_tier == "high_priority" and not row.leaves_inbox and row.result not in ("own", "skipped")
 
 
-def _by_rule(rows: Iterable[Previewed]) -> list[Tally]:
-    found: dict[str, Tally] = {}
+def _by_rule(rows: Iterable[Previewed]) -> list[FateTally]:
+    found: dict[str, FateTally] = {}
     for row in rows:
         for name in row.rules:
-            found.setdefault(name, Tally(name)).add(row)
+            found.setdefault(name, FateTally(name)).add(row)
     return sorted(found.values(), key=lambda each: (-each.messages, each.name))
 
 
-def _by_sender(rows: Iterable[Previewed]) -> list[Tally]:
+def _by_sender(rows: Iterable[Previewed]) -> list[FateTally]:
     """The senders of most of the mail that something happens to."""
-    found: dict[str, Tally] = {}
+    found: dict[str, FateTally] = {}
     for row in rows:
         if row.result in ("done", "waits", "refused"):
-            found.setdefault(row.sender, Tally(row.sender)).add(row)
+            found.setdefault(row.sender, FateTally(row.sender)).add(row)
     return sorted(found.values(), key=lambda each: (-each.messages, each.name))[:MOST_SENDERS]
 
 

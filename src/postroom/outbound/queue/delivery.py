@@ -73,7 +73,7 @@ class RestoreSuspected(PostroomError):
     """The mailbox holds mail of ours that the database does not know: the two are compared before mail leaves."""
 
 
-class Sender:
+class OutboundDispatcher:
     """Leases mail that is due and delivers it, a few at once, until it is canceled."""
 
     def __init__(

@@ -29,7 +29,7 @@ END = b"\r\n.\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class SessionLimits:
+class SmtpSessionLimits:
     """How long a client may take, in seconds, how large a message may be, and how many mistakes are forgiven."""
 
     login_s: float = 60.0
@@ -60,7 +60,13 @@ class SmtpConnection(asyncio.Protocol):
     """`context` is that of an encrypted connection, `implicit` whether it was encrypted from its first byte."""
 
     def __init__(
-        self, host: str, limits: SessionLimits, room: Room, context: ssl.SSLContext | None, *, implicit: bool = False
+        self,
+        host: str,
+        limits: SmtpSessionLimits,
+        room: Room,
+        context: ssl.SSLContext | None,
+        *,
+        implicit: bool = False,
     ) -> None:
         self._host = host
         self._limits = limits

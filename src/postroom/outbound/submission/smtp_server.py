@@ -18,7 +18,7 @@ from postroom.core.metrics import SUBMISSION_CONNECTION
 from postroom.core.tally import Tally
 from postroom.outbound.submission.logins import in_time
 from postroom.outbound.submission.smtp_connection import SmtpConnection
-from postroom.outbound.submission.smtp_session import Service, SmtpSession
+from postroom.outbound.submission.smtp_session import SmtpService, SmtpSession
 from postroom.outbound.submission.submissions import PATIENCE_S
 from postroom.store.engine.database import Database
 from postroom.store.outbound.senders import SenderLogin, sender_by_login
@@ -31,7 +31,7 @@ KNOWN_FOR_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class SmtpConnectionLimits:
     """Connections in all and from one address, and the bytes of all messages that are being received."""
 
     connections: int = 512
@@ -42,7 +42,7 @@ class ConnectionLimits:
 class Connections:
     """The open connections of the server."""
 
-    def __init__(self, limits: ConnectionLimits, tally: Tally | None = None) -> None:
+    def __init__(self, limits: SmtpConnectionLimits, tally: Tally | None = None) -> None:
         self._limits = limits
         self._tally = tally or Tally()
         self._open: set[SmtpConnection] = set()
@@ -127,7 +127,7 @@ class Listener(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def serving_submission(
-    service: Service, connections: Connections, listeners: list[Listener]
+    service: SmtpService, connections: Connections, listeners: list[Listener]
 ) -> AsyncGenerator[list[tuple[str, int]]]:
     """Accept connections during the block. Yields the addresses, in the order of the listeners."""
     loop = asyncio.get_running_loop()
@@ -154,7 +154,7 @@ async def serving_submission(
 class _AdmittedSession(SmtpSession):
     """A session that begins once there is room for its connection."""
 
-    def __init__(self, service: Service, connections: Connections, *, implicit: bool) -> None:
+    def __init__(self, service: SmtpService, connections: Connections, *, implicit: bool) -> None:
         super().__init__(service, implicit=implicit)
         self._connections = connections
 

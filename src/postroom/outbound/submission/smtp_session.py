@@ -19,8 +19,8 @@ from postroom.outbound.submission.smtp_connection import (
     LONGEST_COMMAND,
     LONGEST_LOGIN,
     Room,
-    SessionLimits,
     SmtpConnection,
+    SmtpSessionLimits,
 )
 from postroom.outbound.submission.submissions import Submission, Submissions
 from postroom.store.outbound.senders import SenderLogin
@@ -39,12 +39,12 @@ LocalSender = Callable[[], Awaitable[SenderLogin | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class SmtpService:
     """Shared by all connections. `local_sender` returns the sender of local programs that do not log in, if any."""
 
     submissions: Submissions
     logins: Logins
-    limits: SessionLimits
+    limits: SmtpSessionLimits
     room: Room
     context: ssl.SSLContext | None = None
     allow_plain_login: bool = False
@@ -61,7 +61,7 @@ class _Envelope:
 
 
 class SmtpSession(SmtpConnection):
-    def __init__(self, service: Service, *, implicit: bool = False) -> None:
+    def __init__(self, service: SmtpService, *, implicit: bool = False) -> None:
         host = service.submissions.options.host
         super().__init__(host, service.limits, service.room, service.context, implicit=implicit)
         self._service = service

@@ -227,7 +227,7 @@ def undecided(since: datetime, most: int) -> Script[list[Undecided]]:
     return read_rows(Undecided, rows)
 
 
-class WaitingMessage(NamedTuple):
+class UntouchedMessage(NamedTuple):
     """A message that nothing was done with, and the action that was decided in shadow before acting began, if any."""
 
     account_id: UUID
@@ -237,10 +237,10 @@ class WaitingMessage(NamedTuple):
 
 
 @query
-def waiting_to_act(account_id: UUID, since: datetime, most: int) -> Script[list[WaitingMessage]]:
+def waiting_to_act(account_id: UUID, since: datetime, most: int) -> Script[list[UntouchedMessage]]:
     """The messages of an account since a time that nothing was done with, newest first."""
     rows = yield sql("select_waiting_to_act", account_id, since, most)
-    return read_rows(WaitingMessage, rows)
+    return read_rows(UntouchedMessage, rows)
 
 
 @dataclass(frozen=True, slots=True)

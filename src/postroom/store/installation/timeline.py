@@ -42,7 +42,7 @@ _POSTGRES_PLACE = re.compile(r"server (?P<server>\S+) history (?P<history>[0-9A-
 NoticedBy = Literal["command", "place", "ticks", "sent_mail"]
 
 
-class Place(NamedTuple):
+class DatabasePlace(NamedTuple):
     """Where the database is, as a text that changes when it is copied elsewhere or its server is replaced."""
 
     text: str
@@ -78,17 +78,17 @@ class Timeline:
         return Seen(self.instance_id, self.epoch, self.ticks, self.is_replicated)
 
 
-async def place_of(database: Database) -> Place:
+async def place_of(database: Database) -> DatabasePlace:
     if isinstance(database, SqliteDatabase):
-        return Place(f"file {os.stat(database.path).st_ino}")
+        return DatabasePlace(f"file {os.stat(database.path).st_ino}")
     return await database.run(_postgres_place())
 
 
 @query
-def _postgres_place() -> Script[Place]:
+def _postgres_place() -> Script[DatabasePlace]:
     ((oid, history, may_ask, is_replicated),) = yield sql("select_place")
     server = (yield sql("select_server_id"))[0][0] if may_ask else "-"
-    return Place(f"server {server} history {history} database {oid}", is_replicated)
+    return DatabasePlace(f"server {server} history {history} database {oid}", is_replicated)
 
 
 @query
@@ -99,7 +99,7 @@ def load_timeline() -> Script[Timeline | None]:
 @transaction
 def observe_timeline(
     fresh_id: UUID,
-    place: Place,
+    place: DatabasePlace,
     seen: Seen | None,
     signed: Signature,
     now: datetime,
@@ -144,7 +144,9 @@ def _is_later_history(before: str, now: str) -> bool:
     return int(new["history"], 16) > int(old["history"], 16)
 
 
-def _first(fresh_id: UUID, place: Place, seen: Seen | None, signed: Signature, now: datetime) -> Script[Timeline]:
+def _first(
+    fresh_id: UUID, place: DatabasePlace, seen: Seen | None, signed: Signature, now: datetime
+) -> Script[Timeline]:
     """Identify the database. Without an identity, in a folder that has one, it is a copy from before identities."""
     if seen is None:
         yield sql("insert_timeline", fresh_id, 1, 1, place.text, now)
@@ -167,7 +169,7 @@ def _gone_back(known: Timeline, place: str, seen: Seen | None) -> NoticedBy | No
 
 @transaction
 def mark_restored(
-    fresh_id: UUID, place: Place, seen: Seen | None, backup_at: datetime, signed: Signature, now: datetime
+    fresh_id: UUID, place: DatabasePlace, seen: Seen | None, backup_at: datetime, signed: Signature, now: datetime
 ) -> Script[Timeline]:
     """Record that `postroom restore` installed a backup: everything after `backup_at` is unknown to this database."""
     known = read_first(Timeline, (yield sql("lock_timeline")))

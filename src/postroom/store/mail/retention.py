@@ -42,7 +42,7 @@ class KeptMessage(MailHead):
     """Those it was stored with; none for mail from before they were stored."""
 
 
-class PastMessage(NamedTuple):
+class ExpiredMessage(NamedTuple):
     """A message that is past its time."""
 
     id: UUID
@@ -112,7 +112,7 @@ def held_messages(ids: Sequence[UUID], now: datetime) -> Script[set[UUID]]:
 
 @transaction
 def prune_messages(
-    past: Sequence[PastMessage], signed: Signature, now: datetime, approved: Mapping[str, Any] | None = None
+    past: Sequence[ExpiredMessage], signed: Signature, now: datetime, approved: Mapping[str, Any] | None = None
 ) -> Script[PruneCounts]:
     """Remove the content of these messages, except of those that are held or pruned already; audited with counts.
 
@@ -149,7 +149,7 @@ def merge_words(pages: int) -> Script[bool]:
     return (yield sql("count_changes"))[0][0] - before >= 2
 
 
-def count_messages(past: Sequence[PastMessage], held: int = 0) -> PruneCounts:
+def count_messages(past: Sequence[ExpiredMessage], held: int = 0) -> PruneCounts:
     categories = Counter(name for each in past for name in each.categories or (NO_CATEGORY,))
     return PruneCounts(len(past), held, Counter(each.tier for each in past), categories)
 

@@ -45,7 +45,7 @@ from postroom.store.installation.restores import OpenMail, sent_before_restore, 
 from postroom.store.jobs.jobs import completing_one
 from postroom.store.outbound import outbound_moves as moves
 from postroom.store.outbound.delivery_bound import DeliveryBound, bounding
-from postroom.store.outbound.outbound_figures import Lease, recording_leases
+from postroom.store.outbound.outbound_figures import LeaseFigure, recording_leases
 from postroom.store.outbound.outbound_moves import CHANNEL as CHANNEL
 from postroom.store.outbound.outbound_moves import DraftIds
 from postroom.store.outbound.outbound_turns import ReadyMail, choosing, joining, keeping, waking
@@ -315,9 +315,9 @@ def lease_mail(
     return leased
 
 
-def _lease(mail: LeasedMail, now: datetime) -> Lease:
+def _lease(mail: LeasedMail, now: datetime) -> LeaseFigure:
     wait = now - mail.admitted_at if mail.is_first else None
-    return Lease(mail.discipline, mail.sender_id, mail.sender_lane, mail.cost, wait)
+    return LeaseFigure(mail.discipline, mail.sender_id, mail.sender_lane, mail.cost, wait)
 
 
 def _standing_still() -> float:

@@ -32,7 +32,7 @@ TimedLane = Literal["high", "normal", "low", "throttled", "all"]
 KEEP = timedelta(days=35)
 
 
-class Lease(NamedTuple):
+class LeaseFigure(NamedTuple):
     """A mail that was leased. `wait` is the time since its acceptance, if this was its first lease."""
 
     discipline: Discipline
@@ -50,7 +50,7 @@ class _Time(NamedTuple):
     times: int = 1
 
 
-def recording_leases(leases: Iterable[Lease], choosing: timedelta | None, now: datetime) -> Script[None]:
+def recording_leases(leases: Iterable[LeaseFigure], choosing: timedelta | None, now: datetime) -> Script[None]:
     """Part of a transaction that has leased a batch: add its figures. Batches are chosen one after another, so that
     nobody else writes these rows meanwhile."""
     service: defaultdict[tuple[Discipline, int], list[int]] = defaultdict(lambda: [0, 0])

@@ -38,7 +38,7 @@ from postroom.store.outbound import outbound_moves as moves
 from postroom.store.outbound.outbound import CHANNEL, NewMail, queueing_mail
 from postroom.store.outbound.outbound_attempts import recording_attempts
 from postroom.store.outbound.outbound_figures import Delivered, recording_deliveries
-from postroom.store.outbound.outbound_results import Outcome, counting_outcomes
+from postroom.store.outbound.outbound_results import CountedOutcome, counting_outcomes
 from postroom.store.outbound.sender_counts import SenderCount, counting
 from postroom.store.outbound.senders import sender_for
 from postroom.store.outbound.suppressions import Refusal, clearing_strikes, striking, suppressing
@@ -302,8 +302,8 @@ def _cancel_waiting(change: RecipientChange) -> RecipientChange:
     return change._replace(state="canceled", not_before=None) if waits else change
 
 
-def _outcome(change: RecipientChange) -> Outcome:
-    return Outcome(change.address, change.state, change.bounce_class)
+def _outcome(change: RecipientChange) -> CountedOutcome:
+    return CountedOutcome(change.address, change.state, change.bounce_class)
 
 
 def _count(sender_id: int, changes: Sequence[RecipientChange]) -> SenderCount:

@@ -21,7 +21,7 @@ from postroom.store.engine.database import Notify, Script, sql, transaction
 from postroom.store.engine.reading import read_rows
 from postroom.store.outbound.outbound import CHANNEL
 from postroom.store.outbound.outbound_recipients import derived, ending
-from postroom.store.outbound.outbound_results import Outcome, counting_outcomes
+from postroom.store.outbound.outbound_results import CountedOutcome, counting_outcomes
 from postroom.store.outbound.sender_counts import SenderCount, counting
 from postroom.store.outbound.suppressions import Refusal, striking, suppressing
 
@@ -108,7 +108,7 @@ def _moving(mail: _Mail, recipient: _Recipient, bounce: Bounce, rule: StrikeRule
     why = (bounce.reply, bounce.enhanced, bounce.bounce_class)
     yield sql("correct_recipient", mail.id, recipient.position, state, *why, now)
     yield from counting([SenderCount(mail.sender_id, 0, int(bounce.arrived), int(not bounce.arrived))], now)
-    yield from counting_outcomes([Outcome(recipient.address, state, bounce.bounce_class)], mail.id, now)
+    yield from counting_outcomes([CountedOutcome(recipient.address, state, bounce.bounce_class)], mail.id, now)
     if not bounce.arrived and bounce.bounce_class is BounceClass.HARD:
         yield from suppressing(mail.tenant, recipient.address, "bounce", bounce.reply, mail.id, now)
     elif not bounce.arrived and bounce.strikes:

@@ -28,7 +28,7 @@ LONGEST_DESTINATION = 255
 NO_CLASS = ""
 
 
-class Outcome(NamedTuple):
+class CountedOutcome(NamedTuple):
     """The result of one recipient in one attempt. States that are no result are not counted."""
 
     address: str
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     bounce_class: BounceClass | None = None
 
 
-def counting_outcomes(outcomes: Iterable[Outcome], shard_of: UUID, now: datetime) -> Script[None]:
+def counting_outcomes(outcomes: Iterable[CountedOutcome], shard_of: UUID, now: datetime) -> Script[None]:
     """Part of a transaction: count outcomes. Sorted, so that two writers cannot deadlock."""
     counts: Counter[tuple[str, str, str]] = Counter()
     for address, state, bounce_class in outcomes:
@@ -50,7 +50,7 @@ def counting_outcomes(outcomes: Iterable[Outcome], shard_of: UUID, now: datetime
 def counting_sending(mail_id: UUID, state: str, now: datetime) -> Script[int]:
     """Part of a transaction: count the recipients of a mail in delivery, before they get this state together."""
     rows = yield sql("select_sending_addresses", mail_id)
-    yield from counting_outcomes([Outcome(address, state) for (address,) in rows], mail_id, now)
+    yield from counting_outcomes([CountedOutcome(address, state) for (address,) in rows], mail_id, now)
     return len(rows)
 
 

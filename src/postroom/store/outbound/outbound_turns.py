@@ -42,7 +42,7 @@ MOVED_AT_ONCE = 1000
 """The turn of all mail of tenants that are not on the fair queue."""
 
 
-class Standing(NamedTuple):
+class TurnPlace(NamedTuple):
     """The place of a sender's mail among the turns: tenant, domain and sender, each with its weight, and whether it is
     held back."""
 
@@ -66,11 +66,11 @@ class SenderTurn(NamedTuple):
     lane: SenderLane
     held: bool
 
-    def standing(self, rollout: Rollout, *, retry: bool = False) -> Standing:
+    def standing(self, rollout: Rollout, *, retry: bool = False) -> TurnPlace:
         return self.in_lane("retry" if retry else self.lane) if rollout.is_fair(self.tenant) else IN_ORDER
 
-    def in_lane(self, lane: Lane) -> Standing:
-        return Standing(
+    def in_lane(self, lane: Lane) -> TurnPlace:
+        return TurnPlace(
             lane,
             (self.tenant_id, self.domain_id, self.id),
             (self.tenant_weight, self.domain_weight, self.weight),
@@ -88,13 +88,13 @@ class ReadyMail(NamedTuple):
     retry: bool = False
 
 
-IN_ORDER = Standing("fifo", (FIFO, FIFO, FIFO))
+IN_ORDER = TurnPlace("fifo", (FIFO, FIFO, FIFO))
 """Where mail of tenants waits that are not on the fair queue."""
 
 
-def joining(mails: Iterable[tuple[Standing, ReadyMail]]) -> Script[None]:
+def joining(mails: Iterable[tuple[TurnPlace, ReadyMail]]) -> Script[None]:
     """Part of a transaction: let mail wait for its turn. Its row must say `ready`."""
-    counts: Counter[Standing] = Counter()
+    counts: Counter[TurnPlace] = Counter()
     rows: list[tuple[object, ...]] = []
     for standing, mail in mails:
         fair = standing is not IN_ORDER
@@ -127,7 +127,7 @@ def placing(sender_id: int, lane: SenderLane, held: bool) -> Script[SenderTurn]:
     placed = turn._replace(lane=lane, held=held)
     waiting = {row[0]: row[1] for row in (yield sql("lock_lanes", "sender", sender_id))}.get(turn.lane, 0)
     moved = {placed.in_lane(turn.lane): -waiting, placed.in_lane(lane): waiting} if lane != turn.lane else {}
-    domains: Counter[Standing] = Counter()
+    domains: Counter[TurnPlace] = Counter()
     for name, others in (yield sql("hold_turns", "sender", sender_id, held)):
         if others:
             domains[placed.in_lane(name)] = -1 if held else 1
@@ -154,7 +154,7 @@ def waking(rollout: Rollout, most: int, now: datetime) -> Script[int]:
     if not rows:
         return 0
     turns = yield from _turns_of(sorted({row[2] for row in rows}))
-    mails: list[tuple[Standing, ReadyMail]] = []
+    mails: list[tuple[TurnPlace, ReadyMail]] = []
     for id, seq, sender_id, message_class, cost, retry in rows:
         mail = ReadyMail(as_uuid(id), seq, message_class == "bulk", max(1, cost), bool(retry))
         mails.append((turns[sender_id].standing(rollout, retry=mail.retry), mail))
@@ -172,7 +172,7 @@ def apply_rollout(rollout: Rollout, after: int, most: int = MOVED_AT_ONCE) -> Sc
     yield from locking_turns()
     rows = yield sql("lock_ready", after, most)
     turns = yield from _turns_of(sorted({row[3] for row in rows}))
-    counts: Counter[Standing] = Counter()
+    counts: Counter[TurnPlace] = Counter()
     moved: list[tuple[object, ...]] = []
     for seq, turn_id, retry, sender_id, message_class, tried in rows:
         turn = turns[sender_id]
@@ -379,7 +379,7 @@ def _add_mails(picker: FairPicker, wanted: Sequence[Wanted], rows: Sequence[Sequ
         picker.add_mails(each, found)
 
 
-def _counting(senders: Mapping[Standing, int], domains: Mapping[Standing, int] | None = None) -> Script[None]:
+def _counting(senders: Mapping[TurnPlace, int], domains: Mapping[TurnPlace, int] | None = None) -> Script[None]:
     """Change how much waits at senders, and also at domains; nodes above that become busy or idle count it in turn.
 
     Nodes are locked from the sender upward, and on each level in the order of their keys, so that two writers cannot
@@ -387,11 +387,11 @@ def _counting(senders: Mapping[Standing, int], domains: Mapping[Standing, int] |
     """
     counts = senders
     for depth in (3, 2, 1):
-        merged: dict[tuple[Lane, int], tuple[Standing, int]] = {}
+        merged: dict[tuple[Lane, int], tuple[TurnPlace, int]] = {}
         for standing, change in counts.items():
             key = standing.lane, standing.nodes[depth - 1]
             merged[key] = standing, merged.get(key, (standing, 0))[1] + change
-        changed: Counter[Standing] = Counter()
+        changed: Counter[TurnPlace] = Counter()
         for lane, node, waiting, held in (yield from _adding(depth, merged)):
             standing, change = merged[lane, node]
             changed[standing] += 0 if held else (waiting > 0) - (waiting - change > 0)
@@ -400,7 +400,7 @@ def _counting(senders: Mapping[Standing, int], domains: Mapping[Standing, int] |
         counts = {standing: change for standing, change in changed.items() if change}
 
 
-def _adding(depth: int, merged: Mapping[tuple[Lane, int], tuple[Standing, int]]) -> Script[Iterable[Sequence[Any]]]:
+def _adding(depth: int, merged: Mapping[tuple[Lane, int], tuple[TurnPlace, int]]) -> Script[Iterable[Sequence[Any]]]:
     level: Level = LEVELS[depth]
     rows: list[tuple[object, ...]] = []
     fewer: list[tuple[object, ...]] = []

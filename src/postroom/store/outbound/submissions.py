@@ -26,7 +26,7 @@ from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.outbound.outbound import EVERYWHERE, RecipientView
 from postroom.store.outbound.outbound_answers import Cancellation, cancel_mail
 from postroom.store.outbound.outbound_signals import CHANNEL
-from postroom.store.outbound.outbound_turns import ReadyMail, Standing, joining
+from postroom.store.outbound.outbound_turns import ReadyMail, TurnPlace, joining
 from postroom.store.outbound.senders import Sender, admitting, sender_by_id, standing
 from postroom.store.people.audit import Signature
 
@@ -142,7 +142,7 @@ def _admitting_each(
 def _queueing(
     news: Sequence[NewSubmission], senders: Mapping[int, Sender], now: datetime, rollout: Rollout
 ) -> Script[None]:
-    places: dict[int, Standing] = {}
+    places: dict[int, TurnPlace] = {}
     for sender_id, sender in senders.items():
         places[sender_id] = (yield from standing(sender, now)).standing(rollout)
     ids, now_text = [str(new.id) for new in news], time_text(now)

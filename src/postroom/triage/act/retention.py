@@ -17,7 +17,7 @@ from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail import contacts, retention
-from postroom.store.mail.retention import KeptMessage, PastMessage, PruneCounts, RetentionRun, count_messages
+from postroom.store.mail.retention import ExpiredMessage, KeptMessage, PruneCounts, RetentionRun, count_messages
 from postroom.store.people.audit import Signature
 from postroom.system.wall_clock import Clock, wall_clock
 
@@ -37,7 +37,7 @@ class RetentionPreview:
     newest: datetime | None = None
     samples: list[KeptMessage] = field(default_factory=list[KeptMessage])
 
-    def add(self, found: Sequence[tuple[KeptMessage, PastMessage]], held: int) -> None:
+    def add(self, found: Sequence[tuple[KeptMessage, ExpiredMessage]], held: int) -> None:
         self.counts = self.counts.plus(count_messages([past for _, past in found], held))
         if found:
             self.oldest = self.oldest or found[0][0].stored_at
@@ -92,7 +92,7 @@ class Retention:
             pages = MERGED_PAGES
             between()
 
-    async def _past(self) -> AsyncGenerator[list[tuple[KeptMessage, PastMessage]]]:
+    async def _past(self) -> AsyncGenerator[list[tuple[KeptMessage, ExpiredMessage]]]:
         """The messages that are past their time, oldest first, in batches."""
         shortest, now = self.policy.shortest, self.clock()
         if shortest is None:
@@ -108,7 +108,7 @@ class Retention:
                 yield found
             position = Cursor(page[-1].stored_at, page[-1].id)
 
-    async def _judge(self, message: KeptMessage, now: datetime) -> PastMessage | None:
+    async def _judge(self, message: KeptMessage, now: datetime) -> ExpiredMessage | None:
         categories = message.stored_categories
         if not categories:
             known = self._known.get(message.endpoint_identity) or await self._load_known(message)
@@ -116,7 +116,7 @@ class Retention:
             categories = tuple(categories_of(facts, known))
         if not self.policy.is_past(message.ingestion_tier, categories, message.stored_at, now):
             return None
-        return PastMessage(message.id, message.ingestion_tier, categories)
+        return ExpiredMessage(message.id, message.ingestion_tier, categories)
 
     async def _load_known(self, message: KeptMessage) -> Known:
         """The people that an account knows, which a category may depend on."""

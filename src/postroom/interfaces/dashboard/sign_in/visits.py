@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from postroom.core.hosts import hostname
-from postroom.core.sign_in.callers import Caller, browser_of
+from postroom.core.sign_in.callers import SignInCaller, browser_of
 from postroom.operations.people.passkeys import SiteAddress
 from postroom.operations.people.sessions import LiveSession
 from postroom.system.http_server.body import read_body
@@ -21,9 +21,9 @@ def session_of(request: Request) -> LiveSession | None:
     return request.scope.get(SESSION)
 
 
-def caller_of(request: Request) -> Caller:
+def caller_of(request: Request) -> SignInCaller:
     address = "" if request.client is None else request.client.host
-    return Caller(address, browser_of(request.headers.get("user-agent", "")))
+    return SignInCaller(address, browser_of(request.headers.get("user-agent", "")))
 
 
 def site_of(request: Request) -> SiteAddress:
