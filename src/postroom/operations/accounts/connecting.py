@@ -192,7 +192,7 @@ async def remove(by: Caller, vault: Vault, end_consent: Callable[[str], Awaitabl
 async def connect_with_fields(
     by: Caller, settings: Settings, /, name: str, email: str, given: Mapping[str, str]
 ) -> ConnectedAccount:
-    """Connect a mailbox of a provider that needs an address and a few fields, once they have opened it. Safe to repeat."""
+    """Connect a mailbox of a provider that needs an address and a few fields, once they opened it. Safe to repeat."""
     await prepare(by.database)
     provider, address = provider_named(name), normalised_address(email)
     for field in provider.fields:

@@ -47,7 +47,7 @@ async def imap_account(database: Database, email: str) -> AccountView | None:
 async def connect_imap(
     by: Caller, vault: Vault, /, email: str, servers: MailServers, password: str, smtp_password: str | None = None
 ) -> AccountView:
-    """Connect a mailbox over IMAP: store servers and password, for its existing account or a new one. Safe to repeat."""
+    """Connect a mailbox over IMAP: store servers and password, for its account or a new one. Safe to repeat."""
     secrets = {PASSWORD: password} | ({} if smtp_password is None else {SMTP_PASSWORD: smtp_password})
     return await _store(by, vault, email, servers, secrets)
 
