@@ -183,10 +183,10 @@ async def _estimated(product: Product, planned: PlannedBackfill) -> MadeEstimate
             except MailboxLater as error:
                 print(error)
                 continue
-            to_read, sampled = made.form["to_read"], made.form["basis"]["sampled"]
-            if to_read["low"] == to_read["expected"] and sampled == min(200, to_read["expected"]):
+            to_read, sampled = made.form.to_read, made.form.basis.sampled
+            if to_read.low == to_read.expected and sampled == min(200, to_read.expected):
                 return made
-            print(made.form["notes"])
+            print(made.form.notes)
 
 
 async def _backfill(product: Product, made: MadeEstimate, finished: Finished) -> None:
@@ -290,9 +290,9 @@ def test_it_costs_at_most_35_percent_of_having_the_model_read_everything(finishe
 
 
 def test_the_estimate_made_before_is_within_15_percent_of_the_cost(finished: Finished) -> None:
-    expected = {name: each["cost_micros"]["expected"] for name, each in finished.estimates.items()}
+    expected = {name: each.cost_micros.expected for name, each in finished.estimates.items()}
     for name, micros in expected.items():
-        outcome, messages = finished.outcomes[name], finished.estimates[name]["classified"]["expected"]
+        outcome, messages = finished.outcomes[name], finished.estimates[name].classified.expected
         spent, read = outcome.spent_micros, outcome.read_by_model
         shown = (
             f"{name}: estimated ${micros / 1e6:.4f} for {messages:,}, spent ${spent / 1e6:.4f} for {read:,} messages"
@@ -300,7 +300,7 @@ def test_the_estimate_made_before_is_within_15_percent_of_the_cost(finished: Fin
         print(f"\n{shown}: {micros / spent - 1:+.1%}", end="")
     off = sum(expected.values()) / finished.spent_micros - 1
     print(f"\nall: estimated ${sum(expected.values()) / 1e6:.4f}, spent ${finished.spent_micros / 1e6:.4f}: {off:+.1%}")
-    assert {each["basis"]["tokens_measured_on"] >= 20 for each in finished.estimates.values()} == {True}
+    assert {each.basis.tokens_measured_on >= 20 for each in finished.estimates.values()} == {True}
     assert abs(off) <= MOST_OFF
 
 
@@ -343,7 +343,7 @@ async def test_mail_at_the_borders_of_days_is_on_the_right_side_in_the_zone_of_t
         assert 0 < len(inside) < len(days)
         assert set(await setup.waiting()) == inside
         assert (await setup.services.parts.backfills.load(job.id)).rows_processed == len(inside)
-        assert made.form["ingested"]["expected"] == len(inside)
+        assert made.form.ingested.expected == len(inside)
 
 
 def around(day: date, zone: str) -> set[datetime]:

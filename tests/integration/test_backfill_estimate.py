@@ -3,11 +3,12 @@
 import json
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -17,9 +18,7 @@ from postroom.core.errors import BadInput, MailboxLater
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
 from postroom.intake.dispatcher import Dispatcher
-from postroom.interfaces.http.mcp.backfill import BackfillArguments
 from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
-from postroom.interfaces.http.mcp.tool import Call, Tool
 from postroom.mailboxes.backfill.walk import JobStopped
 from postroom.operations.backfill import backfill_estimate
 from postroom.operations.backfill.backfill import Backfills, token_prices
@@ -80,7 +79,7 @@ async def test_an_estimate_counts_computes_and_is_stored(setup: GmailSetup):
     deliver(setup, 30, "invoice")
     deliver(setup, 70, "lunch")
     made = await estimated(setup, finance(setup, rate_limit_per_hour=60, daily_cost_cap_cents=30), **MODEL)
-    form = made.form
+    form = asdict(made.form)
     assert form["total"] == {"counted": 100, "about": 100}
     assert form["to_read"]["expected"] == form["classified"]["low"] == form["classified"]["high"] == 30
     # 30 messages of 10,000 tokens at $3.00 per million are 90 cents; at 30 cents a day that takes three days.
@@ -106,7 +105,7 @@ async def test_mail_that_is_stored_already_is_not_paid_for_again(setup: GmailSet
         await setup.connector().backfill(setup.board, 50, time.monotonic).begin(assignment).work()
     dispatcher = Dispatcher(setup.services.database, CATALOGUE, clock=setup.clock)
     assert await dispatcher.tick() == 2  # few old messages are decided at once
-    form = (await estimated(setup, finance(setup), **MODEL)).form
+    form = asdict((await estimated(setup, finance(setup), **MODEL)).form)
     assert (form["to_read"]["expected"], form["classified"]["expected"]) == (30, 28)
     assert form["cost_cents"]["expected"] == 28 * 3
     assert "2 messages are stored already; they are not read by a model again" in form["notes"]
@@ -114,7 +113,7 @@ async def test_mail_that_is_stored_already_is_not_paid_for_again(setup: GmailSet
 
 async def test_without_a_model_it_costs_nothing_and_says_so(setup: GmailSetup):
     deliver(setup, 3, "invoice")
-    form = (await estimated(setup, finance(setup))).form
+    form = asdict((await estimated(setup, finance(setup))).form)
     assert form["cost_cents"] == {"low": 0, "expected": 0, "high": 0}
     assert form["basis"]["input_price_micros"] is None
     assert any("no model" in note for note in form["notes"])
@@ -122,25 +121,21 @@ async def test_without_a_model_it_costs_nothing_and_says_so(setup: GmailSetup):
 
 async def test_the_tool_answers_with_numbers_and_the_id_to_create_with(setup: GmailSetup):
     deliver(setup, 5, "invoice")
-    tool, create = TOOLS_BY_NAME["backfill.estimate"], TOOLS_BY_NAME["create_backfill_job"]
-    assert isinstance(tool, Tool)
-    assert isinstance(create, Tool)
-    today = setup.clock().date()
-    arguments = BackfillArguments(
-        connector_type="gmail",
-        endpoint_identity=ENDPOINT,
-        target_categories=["finance"],
-        date_from=today - timedelta(days=90),
-        date_to=today,
-        rate_limit_per_hour=None,
-        daily_cost_cap_cents=None,
-    )
+    services, today = setup.services, setup.clock().date()
+    wanted = {
+        "connector_type": "gmail",
+        "endpoint_identity": ENDPOINT,
+        "target_categories": ["finance"],
+        "date_from": today - timedelta(days=90),
+        "date_to": today,
+    }
+    dashboard, admin = (services.caller(Principal(role)) for role in (Role.DASHBOARD, Role.ADMIN))
     async with answering(setup.board, setup.connector(), setup.client()):
-        answer = dict(await tool.run(Call(setup.services, Principal(Role.DASHBOARD, None)), arguments))
+        answer = await TOOLS_BY_NAME["backfill.estimate"].run(services.parts, dashboard, wanted)
     assert answer["to_read"]["expected"] == 5
-    wanted = {**arguments.model_dump(), "consent": True, "estimate_id": answer["estimate_id"]}
-    created = await create.run(Call(setup.services, Principal(Role.ADMIN, None)), create.arguments(**wanted))
-    outcome = await setup.services.parts.estimates.outcome(created["job_id"])
+    agreed = {**wanted, "consent": True, "estimate_id": answer["estimate_id"]}
+    created = await TOOLS_BY_NAME["create_backfill_job"].run(services.parts, admin, agreed)
+    outcome = await services.parts.estimates.outcome(UUID(created["job_id"]))
     assert (str(outcome.estimate_id), outcome.expected_to_read) == (answer["estimate_id"], 5)
 
 
@@ -168,7 +163,7 @@ async def test_the_estimate_is_within_15_percent_of_what_the_backfill_then_does(
         setup.mailbox.deliver(raw_mail(subject), labels, received_at=received)
         truth += 0.12 <= kind < 0.4
     made = await estimated(setup, finance(setup, days=3_660, rate_limit_per_hour=1_000_000), **MODEL)
-    form = made.form
+    form = asdict(made.form)
     assert form["basis"]["sampled"] == 200
     assert form["classified"]["low"] <= truth <= form["classified"]["high"]
     assert abs(form["cost_cents"]["expected"] - 3 * truth) <= 0.15 * 3 * truth

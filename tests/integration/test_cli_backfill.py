@@ -44,7 +44,7 @@ def mailbox(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> list[dict[str, Any
         asked.append(arguments)
         return read_sample({**FOUND, "categories": dict.fromkeys(names, FOUND["candidates"])}, names)
 
-    monkeypatch.setattr(BackfillEstimates, "_sampled", sampled)
+    monkeypatch.setattr(BackfillEstimates, "_sample", sampled)
     for name, value in {"PROVIDER": "openai", "NAME": "gpt-test", "BASE_URL": "http://127.0.0.1:1/v1"}.items():
         monkeypatch.setenv(f"POSTROOM_MODEL_{name}", value)
     for name in ("INPUT", "OUTPUT"):

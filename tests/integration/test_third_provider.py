@@ -178,7 +178,7 @@ async def test_a_backfill_of_it_is_estimated_and_done(sqlite: Database, tmp_path
     wanted = NewBackfill(NAME, ENDPOINT, ("finance",), today - timedelta(days=2), today)
     async with running(sqlite, tmp_path) as services:
         made = await services.parts.estimates.estimate(wanted, signed())
-        assert made.form["to_read"]["expected"] == 1
-        assert made.form["hours_at_quota"] == 0
+        assert made.form.to_read.expected == 1
+        assert made.form.hours_at_quota == 0
         job = (await services.parts.backfills.create(made.agreed, signed())).job
         assert (job.connector_type, job.status) == (NAME, "pending")

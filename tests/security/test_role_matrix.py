@@ -144,7 +144,7 @@ async def arguments(switchboard: Served, tool: str, on: str, role: str) -> dict[
         case "create_backfill_job":
             return {**WINDOW, "consent": True}
         case "backfill.estimate":
-            switchboard.services.parts.estimates.__dict__["_sampled"] = sampled
+            switchboard.services.parts.estimates.__dict__["_sample"] = sampled
             return WINDOW
         case "backfill.pause" | "backfill.resume" | "backfill.cancel":
             return {"job_id": await backfilled(switchboard, MAILBOX, paused=tool == "backfill.resume")}
@@ -216,7 +216,8 @@ async def worked_on(switchboard: Served) -> dict[str, str]:
     if not (found := await services.parts.backfills.list_jobs(1, endpoint_identity=OWN)):
         await services.database.run(store_account(new_id(), "gmail", OWN, "ci@example.com", services.clock()))
         await backfilled(switchboard, OWN)
-        assert await services.parts.backfill_work.poll("gmail", OWN, Principal(Role.CONNECTOR, OWN))
+        signed = signature(Principal(Role.CONNECTOR, OWN).actor, Role.CONNECTOR)
+        assert await services.parts.backfill_work.poll("gmail", OWN, signed)
         found = await services.parts.backfills.list_jobs(1, endpoint_identity=OWN)
     return {"job_id": str(found[0].id), "lease_token": str(found[0].lease_token)}
 

@@ -98,7 +98,7 @@ async def plant_backfill(services: Services) -> None:
     mailbox = "gmail:user:ada@example.com"
     new = NewBackfill("gmail", mailbox, ("finance",), date(2024, 1, 1), date(2024, 1, 2), consent=True)
     await services.parts.backfills.create(new, signature("test", "admin"))
-    connector = Principal(Role.CONNECTOR, mailbox)
+    connector = signature(Principal(Role.CONNECTOR, mailbox).actor, Role.CONNECTOR)
     state = await services.parts.backfill_work.poll("gmail", mailbox, connector)
     assert state is not None
     report = Progress(status="error", error=EVIL, lease_token=state.job.lease_token)

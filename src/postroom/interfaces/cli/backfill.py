@@ -164,7 +164,7 @@ def _create(session: Session, made: MadeEstimate, *, mode: str, resume_daily: bo
     created = session.ask(
         create_backfill,
         estimate=made.id,
-        agreed_micros=made.form["cost_micros"]["expected"],
+        agreed_micros=made.form.cost_micros.expected,
         mode=mode,
         resume_daily=resume_daily,
         acts=acts,

@@ -1,5 +1,6 @@
 """How `postroom backfill` shows estimates, jobs and their progress."""
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -30,34 +31,33 @@ def estimate_row(made: "MadeEstimate") -> dict[str, object]:
         "date_to": new.date_to,
         "rate_limit_per_hour": new.rate_limit_per_hour,
         "daily_cost_cap_cents": new.daily_cost_cap_cents,
-        **made.form,
+        **asdict(made.form),
     }
 
 
 def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
     """An estimate as a person reads it."""
     new, form = made.backfill, made.form
-    naive, on_demand, cost = form["naive"], form["on_demand"], form["cost_cents"]
-    found = ", ".join(f"{name} {count['about']:,}" for name, count in form["categories"].items())
+    naive, on_demand, cost = form.naive, form.on_demand, form.cost_cents
+    found = ", ".join(f"{name} {count.about:,}" for name, count in form.categories.items())
     cap = cents(new.daily_cost_cap_cents)
-    at_rate, at_quota = (timedelta(hours=form[name]) for name in ("hours_at_rate", "hours_at_quota"))
+    at_rate, at_quota = (timedelta(hours=each) for each in (form.hours_at_rate, form.hours_at_quota))
     return {
         "mailbox": new.endpoint_identity,
         "what": f"{', '.join(new.target_categories)}, from {new.date_from} to {new.date_to}",
-        "in_the_window": f"{form['total']['about']:,} messages",
-        "to_read": f"{form['to_read']['expected']:,} messages ({found})",
-        "ingested": _spread(form["ingested"]),
+        "in_the_window": f"{form.total.about:,} messages",
+        "to_read": f"{form.to_read.expected:,} messages ({found})",
+        "ingested": _spread(form.ingested),
         "read_by_a_model": "none, since no model is set"
-        if form["basis"]["input_price_micros"] is None
-        else _spread(form["classified"]),
-        "cost": f"{cents(cost['expected'])}, from {cents(cost['low'])} to {cents(cost['high'])}",
-        "instead_of": f"{cents(naive['cost_cents'])} for everything ({form['saved_percent']} % saved), or "
-        f"{cents(on_demand['cost_cents'])} for 200 searches ({on_demand['saved_percent']} % saved)",
+        if form.basis.input_price_micros is None
+        else _spread(form.classified),
+        "cost": f"{cents(cost.expected)}, from {cents(cost.low)} to {cents(cost.high)}",
+        "instead_of": f"{cents(naive.cost_cents)} for everything ({form.saved_percent} % saved), or "
+        f"{cents(on_demand.cost_cents)} for 200 searches ({on_demand.saved_percent} % saved)",
         "time": f"{length(at_rate)} at {new.rate_limit_per_hour:,} messages an hour"
         + (f"; the quota alone would allow it in {length(at_quota)}" if at_quota else ""),
-        "days": f"{form['days']:,}"
-        + (f", since a day may cost {cap}" if form["days_at_cap"] == form["days"] > 1 else ""),
-        "based_on": "; ".join(form["notes"]),
+        "days": f"{form.days:,}" + (f", since a day may cost {cap}" if form.days_at_cap == form.days > 1 else ""),
+        "based_on": "; ".join(form.notes),
     }
 
 
@@ -145,7 +145,7 @@ def ended_line(job: "BackfillJob") -> str:
 
 
 def _spread(of: "RangeForm") -> str:
-    return f"{of['expected']:,} messages, from {of['low']:,} to {of['high']:,}"
+    return f"{of.expected:,} messages, from {of.low:,} to {of.high:,}"
 
 
 def _comparison(outcome: "BackfillOutcome") -> dict[str, int] | None:

@@ -18,7 +18,7 @@ from postroom.interfaces.http.answers import json_of
 from postroom.interfaces.http.door import Door, RawHeaders, values_of
 from postroom.interfaces.http.json_http import MIB, json_body, send_answer
 from postroom.interfaces.http.mcp.operation import McpTool
-from postroom.interfaces.http.mcp.registry import MADE_TOOLS
+from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
 from postroom.interfaces.http.mcp.untrusted import cleaned
 from postroom.interfaces.http.services import Services
 from postroom.operations.outbound.submissions import AcceptedMail, SubmittedMail, submit
@@ -26,7 +26,7 @@ from postroom.outbound.submission.submissions import Submissions
 
 MESSAGES = "/v1/messages"
 LARGEST_BODY = 15 * MIB
-SUBMIT, STATUS, CANCEL = (MADE_TOOLS[f"outbound.{verb}"] for verb in ("submit", "status", "cancel"))
+SUBMIT, STATUS, CANCEL = (TOOLS_BY_NAME[f"outbound.{verb}"] for verb in ("submit", "status", "cancel"))
 
 
 class MessagesEndpoint:

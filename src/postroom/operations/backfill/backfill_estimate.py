@@ -1,13 +1,12 @@
 """Estimates of backfills: the connector counts and samples, the price and the tokens come from here."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, NonNegativeInt, ValidationError
-from typing_extensions import TypedDict
 
 from postroom.core.backfill.cursor import LONGEST_SPAN
 from postroom.core.backfill.estimate import (
@@ -50,27 +49,31 @@ MOST_COUNTED = 1_000_000_000
 MOST_QUERIES = 1_000
 
 
-class CountForm(TypedDict):
+@dataclass(frozen=True, slots=True)
+class CountForm:
     """`counted`, and `about` how many if the list was too long to count all of it."""
 
     counted: int
     about: int
 
 
-class RangeForm(TypedDict):
+@dataclass(frozen=True, slots=True)
+class RangeForm:
     low: int
     expected: int
     high: int
 
 
-class AlternativeForm(TypedDict):
+@dataclass(frozen=True, slots=True)
+class AlternativeForm:
     messages: int
     cost_cents: int
     cost_micros: int
     saved_percent: int
 
 
-class BasisForm(TypedDict):
+@dataclass(frozen=True, slots=True)
+class BasisForm:
     """`sampled` messages were read, of which so many were in the categories and would be ingested in full, as metadata,
     or skipped. Tokens are per message; `tokens_measured_on` 0 messages means that they are assumed. Prices are in
     millionths of a dollar per million tokens, and null without a model. `correction_permille` was learned from finished
@@ -91,7 +94,8 @@ class BasisForm(TypedDict):
     learned_from_jobs: int
 
 
-class EstimateForm(TypedDict):
+@dataclass(frozen=True, slots=True)
+class EstimateForm:
     """Costs in cents, rounded up, and in millionths of a dollar; ranges at 95 %. `to_read` are all messages that the
     searches find, `ingested` those that stay, `classified` those of them that a model reads. `days` is how long it
     takes at the rate, the quota and the cap together. `naive` would have a model read everything in the window,
@@ -99,7 +103,7 @@ class EstimateForm(TypedDict):
     """
 
     total: CountForm
-    categories: dict[str, CountForm]
+    categories: Mapping[str, CountForm]
     to_read: RangeForm
     ingested: RangeForm
     classified: RangeForm
@@ -115,7 +119,7 @@ class EstimateForm(TypedDict):
     naive: AlternativeForm
     on_demand: AlternativeForm
     basis: BasisForm
-    notes: list[str]
+    notes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,7 @@ class BackfillEstimates:
             "daily_cost_cap_cents": wanted.daily_cost_cap_cents,
         }
         recording = store.record_estimate(
-            id, wanted.endpoint_identity, {**arguments, **limits}, dict(form), signed.actor, self._clock()
+            id, wanted.endpoint_identity, {**arguments, **limits}, asdict(form), signed.actor, self._clock()
         )
         await self._database.run(recording)
         return MadeEstimate(id, wanted, form)
@@ -256,52 +260,51 @@ def paces_of(settings: Settings) -> PaceOf:
 
 def _form(made: Estimate, categories: Mapping[str, Count]) -> EstimateForm:
     facts, sample, prices = made.facts, made.facts.sample, made.facts.prices
-    return {
-        "total": _count(facts.total),
-        "categories": {name: _count(count) for name, count in categories.items()},
-        "to_read": _range(made.to_read),
-        "ingested": _range(made.ingested),
-        "classified": _range(made.classified),
-        "uncorrected": made.uncorrected,
-        "cost_cents": _range(Range(*map(cents, made.cost_micros))),
-        "cost_micros": _range(made.cost_micros),
-        "message_cost_micros": made.message_cost_micros,
-        "saved_percent": made.saved_percent,
-        "hours_at_rate": round(made.seconds_at_rate / HOUR_S, 2),
-        "hours_at_quota": round(made.seconds_at_quota / HOUR_S, 2),
-        "days_at_cap": made.days_at_cap,
-        "days": made.days,
-        "naive": _alternative(made.naive, 0),
-        "on_demand": _alternative(made.on_demand, made.on_demand_saved_percent),
-        "basis": {
-            "sampled": sample.read,
-            "in_category": sample.in_category,
-            "full": sample.full,
-            "metadata": sample.metadata,
-            "skipped": sample.skipped,
-            "input_tokens": facts.tokens.input,
-            "output_tokens": facts.tokens.output,
-            "tokens_measured_on": facts.tokens.messages,
-            "input_price_micros": None if prices is None else prices.input_micros,
-            "output_price_micros": None if prices is None else prices.output_micros,
-            "correction_permille": facts.learned.permille,
-            "learned_from_jobs": facts.learned.jobs,
-        },
-        "notes": _notes(facts),
-    }
+    return EstimateForm(
+        total=_count(facts.total),
+        categories={name: _count(count) for name, count in categories.items()},
+        to_read=_range(made.to_read),
+        ingested=_range(made.ingested),
+        classified=_range(made.classified),
+        uncorrected=made.uncorrected,
+        cost_cents=_range(Range(*map(cents, made.cost_micros))),
+        cost_micros=_range(made.cost_micros),
+        message_cost_micros=made.message_cost_micros,
+        saved_percent=made.saved_percent,
+        hours_at_rate=round(made.seconds_at_rate / HOUR_S, 2),
+        hours_at_quota=round(made.seconds_at_quota / HOUR_S, 2),
+        days_at_cap=made.days_at_cap,
+        days=made.days,
+        naive=_alternative(made.naive, 0),
+        on_demand=_alternative(made.on_demand, made.on_demand_saved_percent),
+        basis=BasisForm(
+            sampled=sample.read,
+            in_category=sample.in_category,
+            full=sample.full,
+            metadata=sample.metadata,
+            skipped=sample.skipped,
+            input_tokens=facts.tokens.input,
+            output_tokens=facts.tokens.output,
+            tokens_measured_on=facts.tokens.messages,
+            input_price_micros=None if prices is None else prices.input_micros,
+            output_price_micros=None if prices is None else prices.output_micros,
+            correction_permille=facts.learned.permille,
+            learned_from_jobs=facts.learned.jobs,
+        ),
+        notes=_notes(facts),
+    )
 
 
 def _count(given: Count) -> CountForm:
-    return {"counted": given.counted, "about": given.about}
+    return CountForm(given.counted, given.about)
 
 
 def _range(given: Range) -> RangeForm:
-    return {"low": given.low, "expected": given.expected, "high": given.high}
+    return RangeForm(given.low, given.expected, given.high)
 
 
 def _alternative(given: Alternative, saved_percent: int) -> AlternativeForm:
-    cost = given.cost_micros
-    return {"messages": given.messages, "cost_cents": cents(cost), "cost_micros": cost, "saved_percent": saved_percent}
+    return AlternativeForm(given.messages, cents(given.cost_micros), given.cost_micros, saved_percent)
 
 
 def _notes(facts: BackfillFacts) -> list[str]:

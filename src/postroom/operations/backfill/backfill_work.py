@@ -9,9 +9,8 @@ import structlog
 from postroom.core.backfill.job import BackfillJob, Progress
 from postroom.core.errors import IllegalMove
 from postroom.core.queue.queues import Policy
-from postroom.core.roles import Principal
 from postroom.operations.backfill.backfill import Backfills
-from postroom.operations.people.audit import signature
+from postroom.operations.people.audit import Signature, signature
 from postroom.store.backfill import backfill_spend
 from postroom.store.backfill.backfill_work import hand_out, record_progress
 from postroom.store.engine.database import Database
@@ -40,21 +39,21 @@ class BackfillWork:
         self._clock = clock
 
     async def poll(
-        self, connector_type: str, endpoint_identity: str, principal: Principal, held: UUID | None = None
+        self, connector_type: str, endpoint_identity: str, signed: Signature, held: UUID | None = None
     ) -> BackfillState | None:
         """The next job of a mailbox, leased to the caller; None if there is none. `held` is the lease that the caller
         had before it was started again.
         """
-        now, signed = self._clock(), signature(principal.actor, principal.role)
+        now = self._clock()
         day = self._backfills.day(now)
         found = await self._database.run(
             hand_out(connector_type, endpoint_identity, new_id(), self._policy, day, now, signed, held)
         )
         return None if found is None else self._state(found.job, found.live_backlog)
 
-    async def progress(self, id: UUID, progress: Progress, principal: Principal) -> BackfillState:
+    async def progress(self, id: UUID, progress: Progress, signed: Signature) -> BackfillState:
         """Record a report; the status of the job that is returned is the truth."""
-        now, signed = self._clock(), signature(principal.actor, principal.role)
+        now = self._clock()
         day, zone = self._backfills.day(now), self._backfills.zone
         reported = await self._database.run(record_progress(id, progress, self._policy, zone, day, now, signed))
         return self._state(reported.job, reported.live_backlog)
