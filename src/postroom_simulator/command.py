@@ -11,6 +11,7 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.core.moments import LONG_AGO
+from postroom.interfaces.cli.files import read_text, write_text
 from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.output import show_json, show_list
 from postroom.interfaces.cli.progress import Progress
@@ -85,7 +86,10 @@ def simulate(
     progress = Progress()
     results = compare(work, names, lambda name, begun: progress.show(f"{name}: {begun:,} mails"))
     if svg is not None:
-        _draw(svg, f"{title}, {work.slots} deliveries at once", results)
+        from postroom_simulator.picture import simulation_file
+
+        write_text(svg, simulation_file(f"{title}, {work.slots} deliveries at once", results), "--svg")
+        typer.echo(f"drawn: {svg}", err=True)
     _show(results, work.slots, session.as_json)
 
 
@@ -99,11 +103,9 @@ def _read(file: Path) -> "Scenario":
     from postroom_simulator.scenario import read_scenario
 
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_text(file))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(str(file), f"is not TOML ({error})", "see docs/how-to/simulate-outbound.md") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(str(file), f"cannot be read ({error})", "name a text file with a scenario") from None
     return read_scenario({"name": file.stem[:60], **document})
 
 
@@ -117,18 +119,6 @@ def _history(session: Session, past: PastMail, changes: Changes) -> "Workload":
         raise BadInput("--from-history", "no outgoing mail was accepted in that time", "use --preset or a scenario")
     seed = 1 if changes.seed is None else changes.seed
     return HistoryWorkload(history, changes.slots or 100, destination, seed, changes.flood)
-
-
-def _draw(file: Path, title: str, results: "Sequence[Result]") -> None:
-    from postroom_simulator.picture import simulation_file
-
-    try:
-        file.write_text(simulation_file(title, results), encoding="utf-8")
-    except OSError as error:
-        raise BadInput(
-            "--svg", f"{file} cannot be written ({error.strerror})", "name a file in a writable folder"
-        ) from None
-    typer.echo(f"drawn: {file}", err=True)
 
 
 def _show(results: "Sequence[Result]", slots: int, as_json: bool) -> None:

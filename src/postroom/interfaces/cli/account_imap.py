@@ -109,7 +109,7 @@ def _choices(options: AddOptions, email: str, before: "AccountView | None") -> "
     last = None if before is None else before.servers
     certificates = None if last is None else last.trusted_certificates
     if options.ca_file is not None:
-        from postroom.interfaces.cli.rule_options import read_bytes
+        from postroom.interfaces.cli.files import read_bytes
 
         content = read_bytes(options.ca_file, LARGEST_FILE, "--ca-file", "name a file of certificates")
         certificates = content.decode("ascii", "replace")

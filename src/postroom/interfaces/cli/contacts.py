@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from postroom.core.errors import BadInput
+from postroom.interfaces.cli.files import read_bytes
 from postroom.interfaces.cli.output import show_json
-from postroom.interfaces.cli.rule_options import read_bytes
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.operation import Argument

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from postroom.core.errors import BadInput
 from postroom.core.plain_yaml import read_yaml
-from postroom.interfaces.cli.rule_options import read_bytes
+from postroom.interfaces.cli.files import read_bytes
 
 if TYPE_CHECKING:
     from postroom.core.mail.ingestion import IngestionRule

@@ -17,10 +17,11 @@ from postroom.core.mail.ingestion import DEFAULT_POLICY, IngestionPolicy
 from postroom.core.mail.providers import known_receiving_hosts
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.starter import drafts_of, starters_named
+from postroom.interfaces.cli.files import read_bytes
 from postroom.interfaces.cli.filter_files import rules_in
 from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.preview_output import Shown, show_preview
-from postroom.interfaces.cli.rule_options import read_bytes, read_drafts
+from postroom.interfaces.cli.rule_options import read_drafts
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.operation import Argument
 from postroom.operations.preview.arrivals import IncomingMessage, read_history

@@ -1,4 +1,4 @@
-"""Options and files by which commands receive rules: fields, documents, JSON, parameters."""
+"""Rules as commands receive them: from options, or from a file."""
 
 import json
 from collections.abc import Sequence
@@ -9,10 +9,9 @@ from typing import Annotated, Any
 from postroom.core.errors import BadInput
 from postroom.core.rules.documents import read_documents
 from postroom.core.rules.draft import RuleDraft
+from postroom.interfaces.cli.files import read_text
 from postroom.operations.operation import Argument
 from postroom.operations.rules.scopes import Scope, ScopeRef
-
-LARGEST_FILE = 8 * 1024 * 1024 + 1
 
 AllowMissing = Annotated[bool, Argument("Accept rules with conditions on labels that no mailbox has yet.")]
 
@@ -61,29 +60,6 @@ class RuleOptions:
             "continue": self.goes_on,
         }
         return {name: value for name, value in (given | others).items() if value is not None}
-
-
-def read_bytes(
-    path: Path, largest: int = LARGEST_FILE, option: str = "FILE", remedy: str = "give another file"
-) -> bytes:
-    """The first `largest` bytes of the file that an option names."""
-    try:
-        with path.open("rb") as file:
-            return file.read(largest)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BadInput(option, f"{str(path)!r} cannot be read ({reason})", remedy) from None
-
-
-def read_text(path: Path) -> str:
-    try:
-        return read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise no_utf_8(path) from None
-
-
-def no_utf_8(path: Path) -> BadInput:
-    return BadInput("FILE", f"{str(path)!r} is not UTF-8", "save it as UTF-8")
 
 
 def read_drafts(path: Path) -> list[RuleDraft]:

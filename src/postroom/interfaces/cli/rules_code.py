@@ -12,8 +12,9 @@ from postroom.core.errors import BadInput, PostroomError
 from postroom.core.rules.documents import RuleFile, read_rule_file
 from postroom.core.rules.plan import Plan, PlannedChange
 from postroom.core.rules.rule_tests import TestResult
-from postroom.interfaces.cli.output import cell, show_json
-from postroom.interfaces.cli.rule_options import AllowMissing, read_text
+from postroom.interfaces.cli.files import read_text
+from postroom.interfaces.cli.output import cell, clipped, show_json
+from postroom.interfaces.cli.rule_options import AllowMissing
 from postroom.interfaces.cli.session import Session
 from postroom.operations.operation import Argument
 from postroom.operations.rules.rule_plans import apply_rules, check_rules, plan_rules
@@ -126,7 +127,7 @@ def _value(value: object) -> str:
     if value is None:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return cell(text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…")
+    return clipped(text, LONGEST_VALUE)
 
 
 def _document(change: PlannedChange) -> dict[str, Any]:

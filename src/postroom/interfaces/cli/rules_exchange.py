@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from postroom.core.actions.steps import shown
-from postroom.core.errors import BadInput
+from postroom.core.counted import counted
 from postroom.core.rules.exchange import IMPORTED, Came, Imported, LeftOut
+from postroom.interfaces.cli.files import read_bytes, write_text
 from postroom.interfaces.cli.output import cell, show_json, show_list
-from postroom.interfaces.cli.rule_options import AllowMissing, read_bytes
+from postroom.interfaces.cli.rule_options import AllowMissing
 from postroom.interfaces.cli.session import Session
 from postroom.interfaces.cli.simulate import run_simulation
 from postroom.operations.operation import Argument
@@ -127,9 +128,9 @@ def _offer_to_enable(session: Session, imported: Imported, rules: Sequence[Impor
     if not typer.confirm("They are off. Show what they would have done to the stored mail?", default=True):
         return
     run_simulation(session, ChangeOfRules(switched_on=[each.name for each in drafts]))
-    if typer.confirm(f"Enable these {len(drafts)} rules?", default=False):
+    if typer.confirm(f"Enable {counted(len(drafts), 'rule')}?", default=False):
         enabled = session.act(enable_rules, [each.name for each in drafts])
-        typer.echo(f"{enabled} rules are enabled.")
+        typer.echo(f"Enabled: {counted(enabled, 'rule')}.")
 
 
 def _line(rule: ImportedRule) -> str:
@@ -156,12 +157,5 @@ def export(
     if output is None:
         typer.echo(exported.text, nl=False)
     else:
-        _write(output, exported.text)
+        write_text(output, exported.text, "--output")
     _show_left_out(exported.left_out)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise BadInput("--output", f"{str(path)!r} cannot be written ({error.strerror})", "give another file") from None

@@ -1,8 +1,6 @@
 """`postroom rules test`: show what the rules say about a message, and why. It changes nothing."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +13,7 @@ from postroom.interfaces.cli.output import cell, show_json, show_list
 from postroom.interfaces.cli.rule_options import read_drafts
 from postroom.interfaces.cli.session import Session
 from postroom.operations.operation import Argument
-from postroom.operations.rules.rule_trial import RuleTrial, TrialMessage, TrialResult, prepare_trial
+from postroom.operations.rules.rule_trial import TrialResult, prepare_trial
 
 COLUMNS = ("rule", "result", "why")
 
@@ -43,16 +41,13 @@ def try_rules(
 
     drafts = None if rules_file is None else read_drafts(rules_file)
     trial = session.call(prepare_trial, drafts, message, account)
-    _show_all(trial, trial.messages(path or Path()), everything, session.as_json)
-
-
-def _show_all(trial: RuleTrial, mail: Iterator[TrialMessage], everything: bool, as_json: bool) -> None:
+    mail = trial.messages(path or Path())
     first = list(islice(mail, 2))
     if not first:
         raise BadInput("MAIL", "contains no message", "give an .eml file, an mbox, a Maildir, or a folder of messages")
-    now, every_rule = datetime.now(UTC), everything or len(first) == 1
-    for message in chain(first, mail):
-        _show(trial.on(message, now, every_rule=every_rule), as_json)
+    now, every_rule = session.clock(), everything or len(first) == 1
+    for each in chain(first, mail):
+        _show(trial.on(each, now, every_rule=every_rule), session.as_json)
 
 
 def _show(result: TrialResult, as_json: bool) -> None:
