@@ -114,8 +114,8 @@ def test_asking_again_for_mail_and_syncing_is_audited(shell: Shell, folder: Path
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [
-        ([], 2, "and --all are both missing; give one of the two"),
-        (["--all", "--message", "18c0"], 2, "cannot be combined with --all; give one of the two"),
+        ([], 2, "is missing, or combined with --all; give one of the two"),
+        (["--all", "--message", "18c0"], 2, "is missing, or combined with --all; give one of the two"),
         (["--message", "../18c0"], 2, "is not the id of a message"),
         (["--account", BOB, "--all"], 1, "postroom account list"),
     ],

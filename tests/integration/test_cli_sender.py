@@ -123,7 +123,7 @@ def test_a_password_is_asked_for_twice_at_a_terminal(shell: Shell, monkeypatch: 
     assert asked == [{"hide_input": True, "confirmation_prompt": "Once more", "err": True}]
 
 
-@pytest.mark.parametrize(("text", "problem"), [("", "stdin is empty"), ("short\n", "has 5 characters")])
+@pytest.mark.parametrize(("text", "problem"), [("", "has no line left"), ("short\n", "has 5 characters")])
 def test_a_missing_or_short_password_is_refused_and_nobody_is_added(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, text: str, problem: str
 ) -> None:

@@ -89,16 +89,6 @@ def dialog_for(provider: str) -> Callable[[Session, str, AddOptions], None]:
     return cast("Callable[[Session, str, AddOptions], None]", module.add)
 
 
-def typed_secret(prompt: str) -> str:
-    """Ask without echo; from standard input, a line for each, if that is not a terminal."""
-    if sys.stdin.isatty():
-        return str(typer.prompt(prompt, hide_input=True, err=True))
-    line = sys.stdin.readline()
-    if not line.strip():
-        raise BadInput("standard input", "has no line left for a password", "give one, or use a terminal")
-    return line.rstrip("\r\n")
-
-
 def asked(what: str) -> str:
     if not sys.stdin.isatty():
         raise BadInput("--email", "is missing", "give the address of the mailbox")

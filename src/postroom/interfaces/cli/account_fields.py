@@ -1,8 +1,9 @@
 """`postroom account add` for a provider that needs an address and a few fields, which are asked for here."""
 
 from postroom.core.mail.providers import facts_of
-from postroom.interfaces.cli.account_adding import OPTIONS, AddOptions, asked, show_connected, typed_secret
+from postroom.interfaces.cli.account_adding import OPTIONS, AddOptions, asked, show_connected
 from postroom.interfaces.cli.session import Session
+from postroom.interfaces.cli.typed_secrets import typed_secret
 
 
 def add(session: Session, provider: str, options: AddOptions) -> None:

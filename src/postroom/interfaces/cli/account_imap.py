@@ -10,9 +10,10 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
-from postroom.interfaces.cli.account_adding import AddOptions, asked, show_connected, typed_secret
+from postroom.interfaces.cli.account_adding import AddOptions, asked, show_connected
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session
+from postroom.interfaces.cli.typed_secrets import typed_secret
 
 if TYPE_CHECKING:
     from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security

@@ -2,28 +2,56 @@
 
 import re
 import socket
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli import not_ingested
 from postroom.interfaces.cli.output import show_line
 from postroom.interfaces.cli.running import run_until_stopped
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
+from postroom.operations.connectors.not_ingested import list_not_ingested, retry_ingest
+from postroom.operations.operation import Argument
 
 if TYPE_CHECKING:
     from postroom.compose.application import Ready
 
 app = command_group("Run a connector by itself, or list the connectors that report.")
 add_commands(app, "connector", "connectors.connectors")
-app.command("refused")(not_ingested.refused)
-app.command("retry")(not_ingested.retry)
 
+NOT_INGESTED = ("account", "message_id", "state", "reason", "since", "next_try_at")
+RETRIED = ("message_id", "job_id", "asked_before")
 LONGEST_NAME = 512
 LONGEST_ADDRESS = 240
+Switchboard = Annotated[
+    str | None, Argument("The switchboard (`connector.switchboard_url`).", typed_as="--switchboard URL")
+]
+
+
+@app.command()
+def refused(session: Session) -> None:
+    """List the mail that connectors could not deliver: refused for good, or set aside for now."""
+    session.show_list(list_not_ingested(session.settings.data_dir), NOT_INGESTED)
+
+
+@app.command()
+def retry(
+    session: Session,
+    account: Annotated[str, Argument("Whose mail it is.", typed_as="--account ID_OR_ADDRESS")],
+    message: Annotated[
+        Sequence[str], Argument("A message, by its id in the mailbox; repeatable.", typed_as="--message ID")
+    ] = (),
+    everything: Annotated[
+        bool, Argument("Everything that `postroom connector refused` lists.", typed_as="--all")
+    ] = False,
+) -> None:
+    """Ingest messages once more, up to a hundred per job. Safe to repeat."""
+    if bool(message) == everything:
+        raise BadInput("--message", "is missing, or combined with --all", "give one of the two")
+    session.show_list(session.ask(retry_ingest, account=account, messages=message), RETRIED)
 
 
 @app.command("redis-stream")
@@ -45,9 +73,7 @@ def redis_stream(
         str | None,
         typer.Option("--identity", help="The endpoint identity of the events; default: redis: and the stream's name."),
     ] = None,
-    switchboard: Annotated[
-        str | None, typer.Option("--switchboard", metavar="URL", help="The switchboard (`connector.switchboard_url`).")
-    ] = None,
+    switchboard: Switchboard = None,
     batch: Annotated[int, typer.Option("--batch", min=1, max=100, help="Entries to deliver at once.")] = 100,
     claim_after: Annotated[
         float,
@@ -88,9 +114,7 @@ def gmail(
     once: Annotated[
         bool, typer.Option("--once", help="Deliver the new mail once, print its number, and exit.")
     ] = False,
-    switchboard: Annotated[
-        str | None, typer.Option("--switchboard", metavar="URL", help="The switchboard (`connector.switchboard_url`).")
-    ] = None,
+    switchboard: Switchboard = None,
 ) -> None:
     """Deliver the mail of one Gmail account. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
     mailbox = _mail_address("--email", email)

@@ -39,7 +39,7 @@ class OptionGroup:
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        return [parameter_of(each, is_argument=False) for each in self._arguments]
+        return [_parameter(each) for each in self._arguments]
 
     def read(self, given: dict[str, Any], now: datetime) -> Any:
         """Take its options out of those that were given."""
@@ -59,8 +59,7 @@ class OneOption:
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        typed_as = self._argument.typed.typed_as
-        return [parameter_of(self._argument, is_argument=typed_as is not None and typed_as[0] != "-")]
+        return [_parameter(self._argument)]
 
     def read(self, given: dict[str, Any], now: datetime) -> Any:
         typed = given.pop(self._argument.name)
@@ -75,6 +74,12 @@ def read_typed(argument: "OperationArgument", typed: Any, now: datetime) -> Any:
     return (
         read_moment(option, typed, now, ahead=argument.typed.is_ahead) if datetime in _kinds(argument.type) else typed
     )
+
+
+def _parameter(argument: "OperationArgument") -> inspect.Parameter:
+    """It is an option, unless people type it as one word."""
+    typed_as = argument.typed.typed_as
+    return parameter_of(argument, is_argument=typed_as is not None and typed_as[0] != "-")
 
 
 def parameter_of(argument: "OperationArgument", *, is_argument: bool) -> inspect.Parameter:

@@ -1,9 +1,8 @@
 """`postroom resume`: end a pause."""
 
-from typing import Annotated
-
 import typer
 
+from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.actions import kill_switch
@@ -14,10 +13,8 @@ app = one_command()
 @app.command()
 def resume(
     session: Session,
-    account: Annotated[
-        str | None, typer.Option("--account", metavar="ADDRESS", help="Only this account's mailbox; default: all.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not show what waits, and do not ask.")] = False,
+    account: kill_switch.Account = None,
+    yes: Yes = False,
 ) -> None:
     """Allow changes to mailboxes again. What waits is shown first, and done when you confirm. Scripts give --yes."""
     if not yes and (waiting := session.call(kill_switch.released_by_resuming, account)):

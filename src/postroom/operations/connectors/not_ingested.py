@@ -24,7 +24,7 @@ from postroom.mailboxes.following.set_aside import set_aside_in
 from postroom.operations.accounts.accounts import AccountName, find_account
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import Argument, form, post
+from postroom.operations.operation import Argument, dialogue, form, post
 from postroom.operations.people.audit import next_entry
 from postroom.settings.reading import Settings
 from postroom.store.accounts.mailbox_jobs import ask_for_messages
@@ -67,7 +67,12 @@ def _describe_retries(retries: Sequence[IngestRetry], _given: Mapping[str, Any])
     return f"Fetching {counted(len(retries), 'message')} once more."
 
 
-@CONNECTORS.operation(OPERATE, post("/connectors/retry", status=202), form("/connectors/retry", _describe_retries))
+@CONNECTORS.operation(
+    OPERATE,
+    post("/connectors/retry", status=202),
+    form("/connectors/retry", _describe_retries),
+    dialogue("connector retry"),
+)
 async def retry_ingest(
     by: Caller, settings: Settings, /, account: AccountName, messages: MessageIds = ()
 ) -> list[IngestRetry]:

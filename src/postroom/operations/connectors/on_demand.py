@@ -23,7 +23,7 @@ from postroom.mailboxes.accounts.mailbox_requests import ConnectorRequests
 from postroom.operations.accounts.accounts import check_in_use, find_account, list_accounts
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import MAIL
-from postroom.operations.operation import ADDS_ONCE, Argument, dialogue, tool
+from postroom.operations.operation import ADDS_ONCE, Argument, command, tool
 from postroom.operations.people.audit import next_entry
 from postroom.store.accounts.accounts import AccountView
 from postroom.store.accounts.mailbox_searches import begin_mailbox_search, stored_messages
@@ -264,9 +264,23 @@ async def search_and_ingest(
         return await on_demand.search_and_ingest(account, query, max_results, by.signature, wait, left)
 
 
-@MAIL.operation(STEER, dialogue("search-and-ingest"))
-async def search_from_command_line(by: Caller, /, account: str | None, query: str, most: int) -> OnDemandResult:
-    """Search the mailbox of the account with this id or address, or the only one."""
+@MAIL.operation(STEER, command("search-and-ingest {query}"))
+async def search_mailbox(
+    by: Caller,
+    /,
+    query: Annotated[str, Argument("A search as in the mailbox's own search box.", most=LONGEST_QUERY)],
+    most: Annotated[
+        int, Argument("How many messages at most; the newest.", 1, MOST_FOUND, typed_as="--max")
+    ] = MOST_FOUND,
+    account: Annotated[
+        str | None,
+        Argument("Whose mailbox; not needed if there is one only.", typed_as="--account ID_OR_ADDRESS"),
+    ] = None,
+) -> OnDemandResult:
+    """Search a mailbox, and store what is found so that it can be searched and read here.
+
+    The mailbox is not changed, and nothing is done with the mail. Repeating a search ingests nothing twice.
+    """
     on_demand = OnDemand(by.database, clock=by.clock)
     owner = await (on_demand.mailbox(None) if account is None else find_account(by.database, account))
     return await on_demand.search_and_ingest(owner, query, most, by.signature)

@@ -42,22 +42,31 @@ COLUMNS = (
 )
 _USERNAME = re.compile(r"[!-~]{1,256}")
 _STAND_IN = "x"
-Username = Annotated[str, Argument("The name that the sender logs in with.")]
+Username = Annotated[str, Argument("The name that the sender logs in with.", typed_as="USERNAME")]
 
 
 @dataclass(frozen=True, slots=True)
 class WantedSender:
     """A sender as somebody asks for it."""
 
-    username: str
-    domain: str | None = None
-    """By default that of the username."""
-    tenant: str | None = None
-    addresses: Sequence[str] = ()
-    """By default the username, or every address of the domain."""
-    plan: str = DEFAULT_PLAN
-    weight: float = 1.0
-    daily_limit: int | None = None
+    username: Username
+    domain: Annotated[str | None, Argument("The sender's domain; default: that of the username.")] = None
+    tenant: Annotated[str | None, Argument("The tenant of a new domain; default: one of the domain's name.")] = None
+    addresses: Annotated[
+        Sequence[str],
+        Argument(
+            "An address or pattern, such as *@example.com, that may be written in From; repeatable. Default: the "
+            "username, or all of the domain.",
+            typed_as="--address",
+        ),
+    ] = ()
+    plan: Annotated[str, Argument("standard, free (low priority), or team and enhanced_protection (high).")] = (
+        DEFAULT_PLAN
+    )
+    weight: Annotated[float, Argument("The share against other senders of the domain.")] = 1.0
+    daily_limit: Annotated[
+        int | None, Argument("Messages per day; default: `outbound.daily_limit`.", typed_as="--limit")
+    ] = None
     password: str | None = field(default=None, repr=False)
 
     def checked(self) -> NewSender:
