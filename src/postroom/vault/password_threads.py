@@ -20,9 +20,8 @@ T = TypeVar("T")
 class PasswordThreads:
     """Callers look at `is_busy` first and then take a place in the queue with `waiting`: only so many may wait."""
 
-    def __init__(self, threads: int = THREADS, most_waiting: int = MOST_WAITING) -> None:
-        self._threads = ThreadPoolExecutor(threads, "postroom-login")
-        self._most_waiting = most_waiting
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "postroom-login")
         self._waiting = 0
         self._decoy: str | None = None
 
@@ -31,7 +30,7 @@ class PasswordThreads:
 
     @property
     def is_busy(self) -> bool:
-        return self._waiting >= self._most_waiting
+        return self._waiting >= MOST_WAITING
 
     @contextmanager
     def waiting(self) -> Generator[None]:

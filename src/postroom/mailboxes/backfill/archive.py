@@ -6,7 +6,7 @@ them, the fault is the message's own; if not, the error is raised, and nothing i
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import timedelta
 
@@ -27,17 +27,10 @@ SLACK = timedelta(seconds=1)
 class Archive:
     """The mailbox as a backfill reads it. A message that one of the searches of the categories finds is listed."""
 
-    def __init__(
-        self,
-        source: MailSource,
-        categories: Sequence[Category],
-        user_address: str,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, source: MailSource, categories: Sequence[Category], user_address: str) -> None:
         self._source = source.for_use("bulk")
         self._categories = categories
         self._user_address = user_address
-        self._sleep = sleep
 
     async def ids(self, span: Window) -> set[str]:
         """The ids of the messages in these days; perhaps also of some a second before and after them."""
@@ -65,7 +58,7 @@ class Archive:
         for pause_s in PAUSES_S:
             if not (failed := _to_retry(found)):
                 break
-            await self._sleep(pause_s)
+            await asyncio.sleep(pause_s)
             _merge(found, await self._read(failed))
         if failed := _to_retry(found):
             error = found.left[failed[0]]

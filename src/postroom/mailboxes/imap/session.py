@@ -65,21 +65,13 @@ class ImapSession:
     def offers(self, *extensions: str) -> bool:
         return self.connection.offers(*extensions)
 
-    async def select(
-        self,
-        folder: bytes,
-        *,
-        read_only: bool = False,
-        known: tuple[int, int] | None = None,
-        known_uids: str = "",
-    ) -> Selected:
+    async def select(self, folder: bytes, *, read_only: bool = False, known: tuple[int, int] | None = None) -> Selected:
         """Open a folder. `known` is its UIDVALIDITY and modification sequence of last time, for QRESYNC, which must be
         enabled; CONDSTORE is asked for where it is offered.
         """
         parts: list[Part] = [string(folder)]
         if known is not None:
-            uids = f" {known_uids}" if known_uids else ""
-            parts.append(f"(QRESYNC ({known[0]} {known[1]}{uids}))".encode())
+            parts.append(f"(QRESYNC ({known[0]} {known[1]}))".encode())
         elif self.offers("CONDSTORE"):
             parts.append(b"(CONDSTORE)")
         self.selected = None

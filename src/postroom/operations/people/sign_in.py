@@ -5,7 +5,7 @@ the audit log; a failure names a person only if there is one, since people type 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -49,23 +49,13 @@ class Proof:
 
 
 class SignIn:
-    """Sign-in of one process. `monotonic` measures how long ago a try failed."""
+    """Sign-in of one process."""
 
-    def __init__(
-        self,
-        database: Database,
-        vault: Vault,
-        sessions: Sessions,
-        *,
-        clock: Clock = wall_clock,
-        monotonic: Callable[[], float] = since_boot,
-        throttle: SignInThrottle | None = None,
-    ) -> None:
+    def __init__(self, database: Database, vault: Vault, sessions: Sessions, *, clock: Clock = wall_clock) -> None:
         self._database = database
         self._vault = vault
         self._clock = clock
-        self._monotonic = monotonic
-        self._throttle = throttle or SignInThrottle()
+        self._throttle = SignInThrottle()
         self.sessions = sessions
         self.passwords = PasswordThreads()
         self.challenges = Challenges(database, clock)
@@ -159,7 +149,7 @@ class SignIn:
     async def _prove(self, name: str, password: str, code: str, caller: SignInCaller) -> Proof:
         self._check_throttle(name, caller.counted)
         self._check_not_busy()
-        self._throttle.tries(name, caller.counted, self._monotonic())
+        self._throttle.tries(name, caller.counted, since_boot())
         with self.passwords.waiting():
             person = await self._database.run(people.find_person(name)) if name else None
             kept = None if person is None else person.password_hash
@@ -191,7 +181,7 @@ class SignIn:
         # Passkeys cannot be guessed; the limit keeps strangers from filling the audit log.
         name = f"passkey from {caller.counted}"
         self._check_throttle(name, caller.counted)
-        self._throttle.tries(name, caller.counted, self._monotonic())
+        self._throttle.tries(name, caller.counted, since_boot())
         try:
             found = await self._assertion(site, credential, purpose, owner)
         except SignInRefused:
@@ -215,7 +205,7 @@ class SignIn:
         return Assertion(known, count, challenge)
 
     def _check_throttle(self, name: str, address: str) -> None:
-        wait_s = self._throttle.wait_s(name, address, self._monotonic())
+        wait_s = self._throttle.wait_s(name, address, since_boot())
         if wait_s:
             raise SignInRefused(f"Too many tries. Wait {_minutes(wait_s)}, or use a one-time link.", wait_s)
 
@@ -224,7 +214,7 @@ class SignIn:
             raise SignInRefused("Too many people sign in at this moment. Try again in a few seconds.", BUSY_S)
 
     def _wrong(self, name: str, address: str) -> SignInRefused:
-        now = self._monotonic()
+        now = since_boot()
         left, wait_s = self._throttle.tries_left(name, address, now), self._throttle.wait_s(name, address, now)
         if wait_s:
             return SignInRefused(

@@ -82,8 +82,6 @@ class OutboundDispatcher:
         carrier_of: CarrierUnder,
         pace: Pace | None = None,
         clock: Clock = wall_clock,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        sleep_between_beats: Callable[[float], Awaitable[None]] = asyncio.sleep,
         before_sending: BeforeSending | None = None,
         rollout: Rollout = store.EVERYWHERE,
         policy: LanePolicy | None = None,
@@ -103,13 +101,11 @@ class OutboundDispatcher:
         self._most = most
         self._meter = meter or OutboundMeter()
         self._policy = policy or LanePolicy.of(fair=rollout.fair_share)
-        self._sleep_between_beats = sleep_between_beats
         self._before_sending = before_sending
         self._database = database
         self._carrier_of = carrier_of
         self._pace = pace or Pace()
         self._clock = clock
-        self._sleep = sleep
         self._wake = asyncio.Event()
         self._running: dict[asyncio.Task[None], tuple[store.LeasedMail, float]] = {}
         """The mails that are being delivered, and since when, by the clock that never jumps."""
@@ -197,13 +193,13 @@ class OutboundDispatcher:
                 self._database, leased, lease, self._smtp, self._pace, self._clock, batches=self._batches
             )
             by_smtp.meter = self._meter
-            await by_smtp.run(self._sleep_between_beats)
+            await by_smtp.run()
             return
-        delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, self._sleep)
+        delivery = Delivery(self._database, leased, lease, self._carrier_of, self._pace, self._clock, asyncio.sleep)
         delivery.before_sending = self._before_sending
         delivery.meter = self._meter
         try:
-            await while_renewed(delivery.attempt(), delivery.renew, self._pace, self._sleep_between_beats)
+            await while_renewed(delivery.attempt(), delivery.renew, self._pace)
         except LeaseLost:
             log.info("outbound.taken_over", delivery=leased.id)
         except StoreError as error:

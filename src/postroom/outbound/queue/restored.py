@@ -54,7 +54,6 @@ class RestoreWatch:
         mailbox_of: SentMailboxOf,
         pace: RestorePace | None = None,
         clock: Clock = wall_clock,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         wake_snoozed: Callable[[UUID], Awaitable[object]] | None = None,
     ) -> None:
         """`wake_snoozed` brings back mail that was snoozed in an account after the backup."""
@@ -63,7 +62,6 @@ class RestoreWatch:
         self._mailbox_of = mailbox_of
         self._pace = pace or RestorePace()
         self._clock = clock
-        self._sleep = sleep
         self._wake_snoozed = wake_snoozed
         self._timeline: Timeline | None = None
         self._looked_at: set[UUID] = set()
@@ -116,7 +114,7 @@ class RestoreWatch:
     async def _compare(self, check: PendingCheck) -> bool:
         ready_at = check.window.restored_at + self._pace.settle
         if (wait := (ready_at - self._clock()).total_seconds()) > 0:
-            await self._sleep(min(wait, self._pace.settle.total_seconds()))
+            await asyncio.sleep(min(wait, self._pace.settle.total_seconds()))
         try:
             mailbox = await self._mailbox_of(check.account_id)
             # Drafts first: one that is sent meanwhile is then also in sent mail, which counts.

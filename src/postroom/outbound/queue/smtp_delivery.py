@@ -121,11 +121,11 @@ class SmtpDelivery:
         self._addresses: dict[int, str] = {}
         self.meter = OutboundMeter()
 
-    async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    async def run(self) -> None:
         """Attempt it, renewing the lease. Whatever goes wrong, the mail is given back, or left to its lease."""
         id = self._leased.id
         try:
-            await while_renewed(self.attempt(), self.renew, self._pace, sleep)
+            await while_renewed(self.attempt(), self.renew, self._pace)
         except LeaseLost:
             log.info("outbound.taken_over", delivery=id)
         except StoreError as error:

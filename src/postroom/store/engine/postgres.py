@@ -101,7 +101,6 @@ class PostgresDatabase:
     def __init__(
         self,
         url: str,
-        most_connections: int = MOST_CONNECTIONS,
         patience_s: float = PATIENCE_S,
         *,
         allow_unsafe: bool = False,
@@ -114,7 +113,7 @@ class PostgresDatabase:
         self._patience_s = patience_s
         self._blocks = blocks("postgres")
         self._idle: list[asyncpg.Connection] = []
-        self._places = asyncio.Semaphore(most_connections)
+        self._places = asyncio.Semaphore(MOST_CONNECTIONS)
         self._listeners = Listeners()
         self._listening: asyncio.Task[None] | None = None
         self._rng = Random()  # noqa: S311 - jitter, not a secret

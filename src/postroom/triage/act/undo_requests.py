@@ -59,7 +59,6 @@ async def undo_these(
     catalogue: Catalogue,
     chosen: Sequence[undos.Undoable],
     clock: Clock,
-    priority: int = ASKED_PRIORITY,
     entry: AuditEntry | None = None,
 ) -> int:
     """Enqueue the undoing of all of them; return the number of messages. `chosen` is newest first.
@@ -70,7 +69,7 @@ async def undo_these(
     by_message: dict[tuple[UUID, UUID], list[UUID]] = {}
     for id, account_id, message_id in chosen:
         by_message.setdefault((account_id, message_id), []).append(id)
-    chains = [undos.UndoChain(catalogue, each[0], tuple(ids), priority) for each, ids in by_message.items()]
+    chains = [undos.UndoChain(catalogue, each[0], tuple(ids), ASKED_PRIORITY) for each, ids in by_message.items()]
     for start in range(0, len(chains), _BATCH):
         await database.run(undos.enqueue_undos(chains[start : start + _BATCH], now, entry if start == 0 else None))
     return len(chains)

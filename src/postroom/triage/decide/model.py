@@ -19,7 +19,6 @@ model, or mail that confuses it, costs two calls and no more. Nothing else is re
 import asyncio
 import importlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
@@ -117,7 +116,6 @@ class Model:
         database: Database,
         settings: "ModelSettings",
         clock: Clock = wall_clock,
-        connect: "Callable[[ModelSettings], Client]" = connect,
         zone: ZoneInfo = UTC,
         day_zone: tzinfo = UTC,
     ) -> None:
@@ -125,7 +123,6 @@ class Model:
         self._database = database
         self._settings = settings
         self._clock = clock
-        self._connect = connect
         self._zone = zone
         self._client: Client | None = None
         self._prices: Prices | None = None
@@ -192,7 +189,7 @@ class Model:
             if self._prices is None:
                 self._prices = await asyncio.to_thread(prices_of, self._settings)
             if self._client is None:
-                self._client = await asyncio.to_thread(self._connect, self._settings)
+                self._client = await asyncio.to_thread(connect, self._settings)
             return self._client, self._prices
 
     def _user_prompt(self, request: ModelRequest, problem: str) -> str:

@@ -8,7 +8,6 @@ connection whose other end is gone is noticed by that, or by TCP's own probes (`
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from random import Random
 
 import structlog
 
@@ -38,7 +37,6 @@ class IdleHints:
         look_s: float = LOOK_S,
         after_trouble: timedelta = AFTER_TROUBLE,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rng: Random = SYSTEM_RANDOM,
     ) -> None:
         self.problem: PostroomError | None = None
         self._open_session = open_session
@@ -46,7 +44,6 @@ class IdleHints:
         self._figures: Mapping[bytes, Mapping[str, int]] = {}
         self._after_trouble = after_trouble
         self._sleep = sleep
-        self._rng = rng
         self._failures = 0
         self._rest: timedelta | None = None
         """How long to wait before the next connection."""
@@ -75,7 +72,7 @@ class IdleHints:
                 self.problem = error if isinstance(error, NeedsPerson) else None
                 log.info("connector.idle_interrupted", error=type(error).__name__)
                 self._failures += 1
-                self._rest = pause_after(error, self._failures, self._after_trouble, self._rng)
+                self._rest = pause_after(error, self._failures, self._after_trouble, SYSTEM_RANDOM)
                 if was_watching:
                     # Until there is another connection, rounds must look by themselves.
                     return
