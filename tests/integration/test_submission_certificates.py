@@ -177,7 +177,7 @@ def test_a_key_with_a_password_is_refused_and_not_asked_for(files: Files) -> Non
 def verdict(files: Files) -> str:
     overrides = {"submission.certificate_file": str(files.certificate), "submission.key_file": str(files.key)}
     settings = load_settings({"data_dir": files.folder, **overrides}, environ={}, cwd=files.folder)
-    (found,) = [each for each in machine_checks(settings, None, None) if each.name == "submission certificate"]
+    (found,) = [each for each in machine_checks(settings, None) if each.name == "submission certificate"]
     return found.verdict
 
 

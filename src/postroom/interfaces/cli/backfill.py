@@ -86,16 +86,10 @@ def estimate(session: Session, wanted: Windows) -> None:
 def create(
     session: Session,
     wanted: Windows,
-    background: Annotated[bool, typer.Option("--background", help="Work only while no live mail waits.")] = False,
-    resume_daily: Annotated[
-        bool, typer.Option("--resume-daily", help="Continue by itself on the day after one that ended at the cap.")
-    ] = False,
-    act: Annotated[
-        bool, typer.Option("--act", help="Carry out decisions about old mail; by default they are only recorded.")
-    ] = False,
-    consent: Annotated[
-        bool, typer.Option("--consent", help="You agree to the estimate, whatever it is; do not ask.")
-    ] = False,
+    background: Annotated[bool, Argument("Work only while no live mail waits.")] = False,
+    resume_daily: Annotated[bool, Argument("Continue by itself on the day after one that ended at the cap.")] = False,
+    act: Annotated[bool, Argument("Carry out decisions about old mail; by default they are only recorded.")] = False,
+    consent: Annotated[bool, Argument("You agree to the estimate, whatever it is; do not ask.")] = False,
 ) -> None:
     """Create a backfill: what it would find, cost and take is shown, and it is created when you agree."""
     if not consent and not sys.stdin.isatty():
@@ -117,7 +111,7 @@ def create(
 def watch(
     session: Session,
     job: JobId,
-    every: Annotated[float, typer.Option("--every", min=0.01, max=3_600, help="Seconds between two looks.")] = 2.0,
+    every: Annotated[float, Argument("Seconds between two looks.", 0.01, 3_600)] = 2.0,
 ) -> None:
     """Watch a backfill until it ends, is paused or reaches its cap. Ctrl-C stops watching; the backfill goes on."""
     try:

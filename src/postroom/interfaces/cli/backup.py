@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from postroom.interfaces.cli.backup_output import keys_line, shown_progress
+from postroom.interfaces.cli.backup_output import keys_line, manifest_row, shown_progress
 from postroom.interfaces.cli.output import show_json
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session, one_command
+from postroom.operations.operation import Argument
 
 app = one_command()
 
@@ -16,13 +17,9 @@ app = one_command()
 @app.command()
 def backup(
     session: Session,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not exist yet.")],
+    file: Annotated[Path, Argument("The file to write; it must not exist yet.", typed_as="FILE")],
     with_keys: Annotated[
-        bool,
-        typer.Option(
-            "--with-keys",
-            help="Include the key file. Anyone who has the backup can then decrypt the accounts' secrets.",
-        ),
+        bool, Argument("Include the key file. Anyone who has the backup can then decrypt the accounts' secrets.")
     ] = False,
 ) -> None:
     """Back up the database and the connectors' state into one file, while Postroom runs.
@@ -40,17 +37,7 @@ def backup(
         made = run_briefly(back_up(settings, file.absolute(), needed, with_keys, progress))
     size = file.stat().st_size
     if session.as_json:
-        show_json(
-            {
-                "file": str(file),
-                "bytes": size,
-                "created_at": made.created_at,
-                "database": made.dialect,
-                "rows": sum(made.rows.values()),
-                "keys_needed": made.keys_needed,
-                "keys_included": made.keys_included,
-            }
-        )
+        show_json(manifest_row(file, made, bytes=size))
         return
     typer.echo(f"{file}  {size:,} bytes, {sum(made.rows.values()):,} rows of {made.dialect}, verified")
     typer.echo(keys_line(made, settings.data_dir))

@@ -39,6 +39,19 @@ def shown_progress(as_json: bool) -> "Generator[Progress]":
         typer.echo("\r\033[K", err=True, nl=False)
 
 
+def manifest_row(file: "Path", manifest: "Manifest", **more: object) -> dict[str, object]:
+    """A backup for programs."""
+    return {
+        "file": str(file),
+        **more,
+        "created_at": manifest.created_at,
+        "database": manifest.dialect,
+        "rows": sum(manifest.rows.values()),
+        "keys_needed": manifest.keys_needed,
+        "keys_included": manifest.keys_included,
+    }
+
+
 def keys_line(manifest: "Manifest", data_dir: "Path") -> str:
     """Say which keys must be kept separately from the backup."""
     if not manifest.keys_needed:

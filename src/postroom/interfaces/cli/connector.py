@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from postroom.core.counted import counted
 from postroom.core.errors import BadInput
-from postroom.interfaces.cli.output import show_line
 from postroom.interfaces.cli.running import run_until_stopped
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
@@ -17,7 +15,7 @@ from postroom.operations.connectors.not_ingested import list_not_ingested, retry
 from postroom.operations.operation import Argument
 
 if TYPE_CHECKING:
-    from postroom.compose.application import Ready
+    pass
 
 app = command_group("Run a connector by itself, or list the connectors that report.")
 add_commands(app, "connector", "connectors.connectors")
@@ -57,29 +55,23 @@ def retry(
 @app.command("redis-stream")
 def redis_stream(
     session: Session,
-    stream: Annotated[str, typer.Option("--stream", metavar="NAME", help="The stream to read.")],
+    stream: Annotated[str, Argument("The stream to read.", typed_as="--stream NAME")],
     url: Annotated[
         str | None,
-        typer.Option(
-            "--url", help="The address of Redis (`redis.url`). If it has a password, use POSTROOM_REDIS_URL instead."
-        ),
+        Argument("The address of Redis (`redis.url`). If it has a password, use POSTROOM_REDIS_URL instead."),
     ] = None,
-    group: Annotated[str, typer.Option("--group", help="The consumer group; created if missing.")] = "postroom",
+    group: Annotated[str, Argument("The consumer group; created if missing.")] = "postroom",
     consumer: Annotated[
         str | None,
-        typer.Option("--consumer", metavar="NAME", help="This process's name in the group; default: the host name."),
+        Argument("This process's name in the group; default: the host name.", typed_as="--consumer NAME"),
     ] = None,
     identity: Annotated[
-        str | None,
-        typer.Option("--identity", help="The endpoint identity of the events; default: redis: and the stream's name."),
+        str | None, Argument("The endpoint identity of the events; default: redis: and the stream's name.")
     ] = None,
     switchboard: Switchboard = None,
-    batch: Annotated[int, typer.Option("--batch", min=1, max=100, help="Entries to deliver at once.")] = 100,
+    batch: Annotated[int, Argument("Entries to deliver at once.", 1, 100)] = 100,
     claim_after: Annotated[
-        float,
-        typer.Option(
-            "--claim-after", min=1, max=86_400, help="Seconds after which a silent consumer's entries are taken over."
-        ),
+        float, Argument("Seconds after which a silent consumer's entries are taken over.", 1, 86_400)
     ] = 60,
 ) -> None:
     """Deliver the events of a Redis stream. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
@@ -91,12 +83,16 @@ def redis_stream(
         "identity": _name("--identity", identity or f"redis:{stream}"),
     }
     settings = session.settings_with({"redis.url": url, "connector.switchboard_url": switchboard})
+
+    def ready(identity: str) -> None:
+        session.show_line(reading, f"Reading the stream {stream} as {identity}  (Ctrl-C stops it)")
+
     connecting = session.application.connector_redis_stream(
         settings,
         **reading,
         batch=batch,
         claim_after=timedelta(seconds=claim_after),
-        ready=_announce(reading, session.as_json),
+        ready=ready,
     )
     run_until_stopped(connecting)
 
@@ -104,21 +100,17 @@ def redis_stream(
 @app.command("gmail")
 def gmail(
     session: Session,
-    email: Annotated[str, typer.Option("--email", metavar="ADDRESS", help="The mailbox, as Google knows it.")],
+    email: Annotated[str, Argument("The mailbox, as Google knows it.", typed_as="--email ADDRESS")],
     also: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--also", metavar="ADDRESS", help="Another address of yours, such as a send-as address; repeatable."
-        ),
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Deliver the new mail once, print its number, and exit.")
-    ] = False,
+        Sequence[str],
+        Argument("Another address of yours, such as a send-as address; repeatable.", typed_as="--also ADDRESS"),
+    ] = (),
+    once: Annotated[bool, Argument("Deliver the new mail once, print its number, and exit.")] = False,
     switchboard: Switchboard = None,
 ) -> None:
     """Deliver the mail of one Gmail account. The token is read from POSTROOM_CONNECTOR_TOKEN. Ctrl-C stops it."""
     mailbox = _mail_address("--email", email)
-    others = tuple(_mail_address("--also", each) for each in also or ())
+    others = tuple(_mail_address("--also", each) for each in also)
     settings = session.settings_with({"connector.switchboard_url": switchboard})
 
     def ready(identity: str) -> None:
@@ -126,7 +118,7 @@ def gmail(
             session.show_line({"identity": identity}, f"Watching {identity}  (Ctrl-C stops it)")
 
     def report(new: int) -> None:
-        session.show_line({"new": new}, f"{new:,} new {'message' if new == 1 else 'messages'}")
+        session.show_line({"new": new}, counted(new, "new message"))
 
     connecting = session.application.connector_gmail(
         settings, email=mailbox, also=others, once=once, ready=ready, report=report
@@ -165,11 +157,3 @@ def _refuse_password(url: str | None) -> None:
         raise BadInput(
             "--url", "contains a password", "put the address into POSTROOM_REDIS_URL, where others cannot see it"
         )
-
-
-def _announce(reading: dict[str, str], as_json: bool) -> "Ready":
-    def ready(identity: str) -> None:
-        line = f"Reading the stream {reading['stream']} as {identity}  (Ctrl-C stops it)"
-        show_line(reading, line, as_json=as_json)
-
-    return ready

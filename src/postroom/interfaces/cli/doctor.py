@@ -20,13 +20,12 @@ def doctor(session: Session) -> None:
 
     Exits with 1 if something needs to be fixed.
     """
-    from postroom.mailboxes.gmail.from_settings import pubsub_key_file
     from postroom.operations.installation import health
     from postroom.operations.installation.database import is_created
     from postroom.operations.installation.vault import vault_of
 
     settings = session.settings
-    found = health.machine_checks(settings, session.data_dir, pubsub_key_file(settings))
+    found = health.machine_checks(settings, session.data_dir)
     if is_created(settings):
         try:
             found += session.call(health.database_checks, settings, vault_of(settings))

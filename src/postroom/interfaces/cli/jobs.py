@@ -5,8 +5,6 @@ from functools import partial
 from typing import Annotated
 from uuid import UUID
 
-import typer
-
 from postroom.interfaces.cli.one_or_many import Found, OneOrMany
 from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.parameters import Without
@@ -14,14 +12,13 @@ from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.jobs import jobs
 from postroom.operations.jobs.jobs import JobSelection, Verb
+from postroom.operations.operation import Argument
 from postroom.words.jobs import PAST
 
 app = command_group("List, retry, cancel or dismiss jobs.")
 add_commands(app, "jobs", "jobs.jobs")
 
-OneJob = Annotated[
-    UUID | None, typer.Argument(metavar="ID", help="The id of one job, as `postroom jobs list` shows it.")
-]
+OneJob = Annotated[UUID | None, Argument("The id of one job, as `postroom jobs list` shows it.", typed_as="ID")]
 
 
 @app.command()

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from postroom.interfaces.cli.session import Session, one_command
+from postroom.operations.operation import Argument
 
 app = one_command()
 
@@ -12,9 +13,7 @@ app = one_command()
 @app.command()
 def migrate(
     session: Session,
-    check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit with 1 if migrations are pending.")
-    ] = False,
+    check: Annotated[bool, Argument("Change nothing; exit with 1 if migrations are pending.")] = False,
 ) -> None:
     """Bring the database up to date. Safe to repeat, to interrupt, and to run from several processes at once."""
     from postroom.operations.installation import database

@@ -13,6 +13,7 @@ from postroom.interfaces.cli.outbound_output import show_stats
 from postroom.interfaces.cli.parameters import Without
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
+from postroom.operations.operation import Argument
 from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
 from postroom.operations.outbound.outbound_many import MailFilter, ManyAct, find_mail, settle_many
 from postroom.words.outbound import PAST
@@ -25,7 +26,7 @@ add_commands(
 
 OneMail = Annotated[
     UUID | None,
-    typer.Argument(metavar="[ID]", help="The id, as `postroom outbound list` shows it; without one, give a filter."),
+    Argument("The id, as `postroom outbound list` shows it; without one, give a filter.", typed_as="[ID]"),
 ]
 
 
@@ -45,8 +46,8 @@ def report(
 def resolve(
     session: Session,
     mail_id: OneMail = None,
-    sent: Annotated[bool, typer.Option("--sent", help="It was sent: its action is completed.")] = False,
-    not_sent: Annotated[bool, typer.Option("--not-sent", help="It was not sent: it is sent now.")] = False,
+    sent: Annotated[bool, Argument("It was sent: its action is completed.")] = False,
+    not_sent: Annotated[bool, Argument("It was not sent: it is sent now.")] = False,
     *,
     wanted: Annotated[MailFilter, Without("state")],
     yes: Yes = False,

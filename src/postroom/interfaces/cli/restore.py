@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.interfaces.cli.backup_output import shown_progress
+from postroom.interfaces.cli.backup_output import manifest_row, shown_progress
 from postroom.interfaces.cli.operator import operator_signature
-from postroom.interfaces.cli.output import show_json, show_line
+from postroom.interfaces.cli.output import show_json
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session, one_command
+from postroom.operations.operation import Argument
 from postroom.words.backups import RESTORED, TO_LOOK_AT
 
 if TYPE_CHECKING:
@@ -22,11 +23,10 @@ app = one_command()
 @app.command()
 def restore(
     session: Session,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `postroom backup`.")],
-    check: Annotated[bool, typer.Option("--check", help="Only verify the backup; change nothing.")] = False,
+    file: Annotated[Path, Argument("A file written by `postroom backup`.", typed_as="FILE")],
+    check: Annotated[bool, Argument("Only verify the backup; change nothing.")] = False,
     replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Restore over existing data, which is kept under another name, not deleted."),
+        bool, Argument("Restore over existing data, which is kept under another name, not deleted.")
     ] = False,
 ) -> None:
     """Restore a backup into an empty data folder or database, while no Postroom process runs on it.
@@ -42,7 +42,7 @@ def restore(
     if check:
         with shown_progress(session.as_json) as progress:
             checked = backups.check(file, progress)
-        _show_checked(file, checked, session.as_json)
+        _show_checked(session, file, checked)
         return
     with shown_progress(session.as_json) as progress:
         done = run_briefly(backups.restore(settings, file, replace, operator_signature(), progress))
@@ -85,17 +85,7 @@ def _show_paused(done: "Restored") -> None:
         typer.echo(f"  postroom {command:<33} {what}")
 
 
-def _show_checked(file: Path, manifest: "Manifest", as_json: bool) -> None:
-    rows = sum(manifest.rows.values())
-    row = {
-        "file": str(file),
-        "whole": True,
-        "created_at": manifest.created_at,
-        "rows": rows,
-        "database": manifest.dialect,
-        "keys_needed": manifest.keys_needed,
-        "keys_included": manifest.keys_included,
-    }
-    moment = manifest.created_at.astimezone()
+def _show_checked(session: Session, file: Path, manifest: "Manifest") -> None:
+    moment, rows = manifest.created_at.astimezone(), sum(manifest.rows.values())
     line = f"{file} is intact: {rows:,} rows of {manifest.dialect} from {moment:%Y-%m-%d %H:%M:%S}"
-    show_line(row, line, as_json=as_json)
+    session.show_line(manifest_row(file, manifest, whole=True), line)

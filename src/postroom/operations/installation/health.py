@@ -9,6 +9,7 @@ from typing import cast
 from postroom.backup.make import last_backup
 from postroom.core.days import zone_named
 from postroom.core.errors import DatabaseUnavailable, PostroomError, SettingsError
+from postroom.mailboxes.gmail.from_settings import pubsub_key_file
 from postroom.mailboxes.gmail.service_account import ServiceAccountKeyFile
 from postroom.operations.accounts import account_checks
 from postroom.operations.installation import checks
@@ -38,8 +39,9 @@ from postroom.vault.sealing import Vault
 NOT_CREATED = Check("database", "warn", "not created yet", "run `postroom migrate`, or start Postroom")
 
 
-def machine_checks(settings: Settings, data_dir: Path | None, hints_key: ServiceAccountKeyFile | None) -> list[Check]:
+def machine_checks(settings: Settings, data_dir: Path | None) -> list[Check]:
     """Run the checks that need no database. `data_dir` is the option under which settings were read."""
+    hints_key = pubsub_key_file(settings)
     return [
         checks.interpreter(),
         checks.data_dir(settings.data_dir),
