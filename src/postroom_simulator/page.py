@@ -13,8 +13,8 @@ from starlette.routing import Route
 from postroom.core.access import ANSWER
 from postroom.core.errors import BadInput
 from postroom.interfaces.dashboard.charts import Part
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom_simulator.picture import simulation_picture
@@ -38,7 +38,7 @@ ADDRESS = "/outbound/simulate"
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-class SimulationPage(Page):
+class SimulationPage(DashboardPage):
     address, title, template = ADDRESS, "Simulate the outbound queue", "simulation.html"
 
     def __init__(self, site: Site) -> None:
@@ -81,14 +81,16 @@ class SimulationPage(Page):
             form_route(self._site, f"{ADDRESS}/cancel", self._cancel, ANSWER),
         ]
 
-    async def _start(self, form: Form) -> Done:
+    async def _start(self, form: Form) -> Confirmation:
         wanted = _request(form)
         await self._runs.start(wanted)
-        return Done("The simulation runs. Nothing is sent: mail comes and goes in virtual time.", _address(wanted))
+        return Confirmation(
+            "The simulation runs. Nothing is sent: mail comes and goes in virtual time.", _address(wanted)
+        )
 
-    async def _cancel(self, form: Form) -> Done:
+    async def _cancel(self, form: Form) -> Confirmation:
         was_running = await self._runs.cancel(_request(form))
-        return Done("The simulation is canceled." if was_running else "It had ended before.")
+        return Confirmation("The simulation is canceled." if was_running else "It had ended before.")
 
 
 def _request(form: Form) -> SimulationRequest:

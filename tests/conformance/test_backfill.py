@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.job import MOST_OPEN, BackfillJob, FailedMessage, Progress
 from postroom.core.days import DAY, day_in, start_of
 from postroom.core.errors import BadInput, Conflict, IllegalMove, LeaseLost, NotFound, Refused, TooManyRequests
@@ -26,7 +26,7 @@ from postroom.operations.backfill.backfill_work import BackfillWork
 from postroom.settings.mailboxes import BackfillSettings
 from postroom.settings.sections import ModelSettings
 from postroom.store.backfill import backfill, backfill_spend, backfill_work
-from postroom.store.engine.cursors import Cursor as Place
+from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Script, transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.intake.acceptance import Accepted
@@ -49,8 +49,8 @@ from support.store.fault_cases_registry import signed
 from support.store.inbox_setup import mail, metadata
 from support.store.job_setup import JobSetup
 
-END = Cursor(WINDOW.date_from - timedelta(days=1), WINDOW.date_from - timedelta(days=1))
-START = Cursor.first(WINDOW)
+END = BackfillCursor(WINDOW.date_from - timedelta(days=1), WINDOW.date_from - timedelta(days=1))
+START = BackfillCursor.first(WINDOW)
 
 
 async def ingest(setup: JobSetup, job: BackfillJob, *numbers: int, full: bool = True) -> list[Accepted]:
@@ -181,7 +181,7 @@ async def test_a_job_whose_connector_died_is_handed_out_again_with_its_cursor(se
     again = await setup.database.run(handing_out(setup))
     assert again is not None
     assert (again.job.id, again.job.status, again.job.batch_seq) == (job.id, "active", 1)
-    assert Cursor.stored(again.job.cursor) == START.done("18f")
+    assert BackfillCursor.stored(again.job.cursor) == START.done("18f")
     with pytest.raises(LeaseLost):
         await report(setup, replace(job, batch_seq=1), rows_skipped=1)
     assert (await load(setup, job.id)).rows_skipped == 3
@@ -438,7 +438,7 @@ async def test_jobs_are_listed_newest_first_by_pages_and_filters(setup: JobSetup
 
     assert [each.id for each in await listed()] == ids[::-1]
     page = await listed(2)
-    rest = await listed(before=Place(page[-1].created_at, page[-1].id))
+    rest = await listed(before=Cursor(page[-1].created_at, page[-1].id))
     assert [each.id for each in [*page, *rest]] == ids[::-1]
     assert [each.id for each in await listed(status="cancelled")] == [ids[2]]
     assert await listed(endpoint_identity="gmail:user:ben@example.com") == []

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.estimate import FinishedBackfill, TokenUse
 from postroom.core.backfill.job import BackfillJob
 from postroom.core.errors import NotFound
@@ -27,7 +27,7 @@ from support.store.fault_cases_registry import signed
 from support.store.inbox_setup import mail, metadata
 from support.store.job_setup import JobSetup
 
-END = Cursor(WINDOW.date_from - timedelta(days=1), WINDOW.date_from - timedelta(days=1))
+END = BackfillCursor(WINDOW.date_from - timedelta(days=1), WINDOW.date_from - timedelta(days=1))
 CAPS = Caps(day_micros=10_000_000, message_micros=1_000_000)
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.job import BackfillJob, Progress
 from postroom.core.errors import LeaseLost, TooFast
 from postroom.core.jobs.types import CATALOGUE
@@ -38,7 +38,7 @@ from support.store.fault_cases_backfill import (
 from support.store.fault_cases_registry import signed
 from support.store.job_setup import JobSetup
 
-END = Cursor.end(WINDOW)
+END = BackfillCursor.end(WINDOW)
 MINE, OTHERS = signature("token:mine", "connector"), signature("token:others", "connector")
 WAY_BACK = 9 * 24 * 3600.0
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues
+from postroom.core.queue.queues import EMAIL, GATEWAY, QueuePolicy, Queues
 from postroom.intake.buffer import Buffer, Delivery
 from postroom.store.engine.database import Database
 from postroom.store.intake import inbox
@@ -28,7 +28,7 @@ async def setup(database: Database, clock: ManualClock) -> AsyncIterator[InboxSe
     await setup.close()
 
 
-def with_gateway(setup: InboxSetup, policy: Policy) -> InboxSetup:
+def with_gateway(setup: InboxSetup, policy: QueuePolicy) -> InboxSetup:
     return InboxSetup(setup.database, setup.clock, Queues([EMAIL, policy]))
 
 

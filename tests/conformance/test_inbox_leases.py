@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from postroom.core.errors import BadInput, LeaseLost
-from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues
+from postroom.core.queue.queues import EMAIL, GATEWAY, QueuePolicy, Queues
 from postroom.intake.buffer import MOST_AT_ONCE, Buffer
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -275,7 +275,7 @@ async def test_a_message_is_given_up_by_whoever_holds_it_alone(setup: InboxSetup
 async def test_what_waits_in_a_tier_that_is_no_more_goes_where_anything_unknown_goes(setup: InboxSetup) -> None:
     ids = await accepted(setup, 2)
     await accepted(setup, 2, first=2, name="deploy.failed")
-    changed = Policy("gateway", {"P1": 10, "last": 10}, otherwise="last")
+    changed = QueuePolicy("gateway", {"P1": 10, "last": 10}, otherwise="last")
     assert await setup.database.run(adopt_strays(changed, 100)) == 2
     assert await setup.database.run(adopt_strays(changed, 100)) == 0
     await setup.restart(Queues([EMAIL, changed]))
@@ -289,7 +289,7 @@ async def test_what_was_leased_in_a_tier_that_is_no_more_is_handed_out_again_whe
 ) -> None:
     ids = await accepted(setup, 1)
     await setup.next()
-    changed = Policy("gateway", {"only": 10}, otherwise="only")
+    changed = QueuePolicy("gateway", {"only": 10}, otherwise="only")
     await setup.database.run(adopt_strays(changed, 100))
     await setup.restart(Queues([EMAIL, changed]))
     setup.clock.forward(LEASE_S + 1)

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import QueuePolicy
 from postroom.intake.buffer import Buffer, Delivery
 from postroom.intake.intake import Intake
 from postroom.store.engine.database import Database, Script, transaction
@@ -98,7 +98,7 @@ class Journal:
 
         @transaction
         def noted(
-            policy: Policy, most: int, token: UUID, now: Any, summary_id: UUID, limits: Mapping[str, int]
+            policy: QueuePolicy, most: int, token: UUID, now: Any, summary_id: UUID, limits: Mapping[str, int]
         ) -> Script[inbox.Lease]:
             made = yield from lease(policy, most, token, now, summary_id, limits)
             self.turns[token] = next(turn), most, made

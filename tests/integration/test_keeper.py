@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from postroom.core.errors import DatabaseFull, DatabaseUnavailable, StoreError
 from postroom.core.heartbeat import Heartbeat, parse_heartbeat
 from postroom.core.metrics import QUEUE_DEPTH
-from postroom.core.queue.queues import EMAIL, GATEWAY, Policy, Queues, Route
+from postroom.core.queue.queues import EMAIL, GATEWAY, QueuePolicy, Queues, Route
 from postroom.core.tally import Gauges
 from postroom.intake.buffer import Buffer
 from postroom.intake.intake import Intake
@@ -200,7 +200,7 @@ async def test_a_stray_in_the_hands_of_a_consumer_is_adopted_too_and_stays_their
 
 
 async def test_what_lies_in_a_queue_that_is_no_more_is_told_of_and_left_alone(setup: KeeperSetup):
-    alarms = Policy("alarms", {"loud": 10}, otherwise="loud")
+    alarms = QueuePolicy("alarms", {"loud": 10}, otherwise="loud")
     await setup.intake(Queues((EMAIL, GATEWAY, alarms), [Route("alarms", "webhook")])).ingest(envelope(1))
     with capture_logs() as told:
         await setup.keeper().adopt_strays()

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.window import Window
 from postroom.core.errors import Conflict, LeaseLost, MailboxError, MessageGone, PostroomError, Refused
 from postroom.core.mail.categories import Category, queries_of
@@ -134,7 +134,7 @@ class MemorySwitchboard:
     job_id: UUID = field(default_factory=uuid4)
     status: str = "pending"
     error: str | None = None
-    cursor: Cursor | None = None
+    cursor: BackfillCursor | None = None
     batch_seq: int = 0
     lease_token: str | None = None
     lease_until: float = 0.0
@@ -178,7 +178,7 @@ class MemorySwitchboard:
             self.wait_s,
             self.categories,
             self.window,
-            self.cursor or Cursor.first(self.window),
+            self.cursor or BackfillCursor.first(self.window),
             self.rate_limit_per_hour,
             self.message_cost_micros,
             self.in_background,

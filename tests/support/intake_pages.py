@@ -17,7 +17,7 @@ from postroom.core.jobs.types import CATALOGUE
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.pages.connectors import ConnectorPage, ConnectorsPage
 from postroom.interfaces.dashboard.pages.jobs import BulkPage, JobPage, JobsPage
 from postroom.interfaces.dashboard.pages.queues import QueuesPage
@@ -46,7 +46,7 @@ ENDPOINT = f"gmail:user:{MARA}"
 LEASE = timedelta(minutes=5)
 
 
-def intake_pages(site: Site, patience_s: float = PATIENCE_S) -> list[Page]:
+def intake_pages(site: Site, patience_s: float = PATIENCE_S) -> list[DashboardPage]:
     kinds = (ConnectorsPage, ConnectorPage, QueuesPage, BulkPage, JobPage)
     return [JobsPage(site, patience_s), *(kind(site) for kind in kinds)]
 

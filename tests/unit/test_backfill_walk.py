@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.window import Window
 from postroom.core.days import zone_named
 from postroom.core.errors import (
@@ -418,5 +418,5 @@ def test_the_years_before_the_first_message_are_not_searched() -> None:
     ids = deliver(setup, at(3, 1), at(3, 1, year=2020), at(3, 1, year=2019))
     assert run(walk(setup)) == "completed"
     assert set(setup.board.envelopes) == set(ids)
-    assert setup.board.cursor == Cursor(date(1969, 12, 31), date(1969, 12, 31))
+    assert setup.board.cursor == BackfillCursor(date(1969, 12, 31), date(1969, 12, 31))
     assert len(setup.source.searches) < 1_000  # the years from 1970 on would take more than 4,000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.core.backfill.cursor import Cursor, parse_cursor
+from postroom.core.backfill.cursor import BackfillCursor, parse_cursor
 from postroom.core.backfill.window import Window, checked_window
 from postroom.core.days import day_in, zone_named
 from postroom.core.errors import BadInput
@@ -51,7 +51,7 @@ days = st.dates(date(1970, 1, 2), date(2026, 1, 1))
 @given(days, st.integers(0, 400), st.sampled_from(["UTC", "Europe/Berlin", "Pacific/Apia", "America/St_Johns"]))
 def test_the_spans_of_a_walk_cover_each_day_of_the_window_once(date_from: date, more: int, zone: str) -> None:
     window = Window(date_from, date_from + timedelta(days=more), ZoneInfo(zone))
-    cursor, covered = Cursor.first(window), list[date]()
+    cursor, covered = BackfillCursor.first(window), list[date]()
     while not cursor.at_end(window):
         span = cursor.span(window)
         covered += [span.date_to - timedelta(days=each) for each in range(span.days)]
@@ -66,7 +66,7 @@ def test_the_spans_of_a_walk_cover_each_day_of_the_window_once(date_from: date, 
 @given(st.sets(st.text("0123456789abcdef", min_size=1, max_size=6), max_size=30), st.data())
 def test_a_resumed_span_continues_below_the_last_message_done(ids: set[str], data: st.DataObject) -> None:
     window = Window(date(2025, 1, 1), date(2025, 1, 31), ZoneInfo("UTC"))
-    cursor = Cursor.first(window)
+    cursor = BackfillCursor.first(window)
     order = cursor.left(ids)
     assert sorted(order) == sorted(ids)
     count = data.draw(st.integers(0, len(order)))

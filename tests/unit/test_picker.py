@@ -10,7 +10,7 @@ from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
 from postroom.core.queue.picker import OWN_PER_AGED, Batch, Head, Pick, after_pick, pick, pick_many, stale
-from postroom.core.queue.queues import EMAIL, GATEWAY, Policy
+from postroom.core.queue.queues import EMAIL, GATEWAY, QueuePolicy
 from support.scale import scale
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
@@ -18,7 +18,7 @@ AGES_S = (0, 1, 30, 60, 61, 299, 300, 301, 3600)
 # The gateway of someone who wants nothing of P3 dropped or gathered, so that it ages too.
 PATIENT = replace(GATEWAY, coalesce_within={}, auto_ack_after={})
 # Aging and coalescing at the same age, and guards that are soon reached.
-EAGER = Policy(
+EAGER = QueuePolicy(
     "eager",
     {"a": 1, "b": 2, "c": 3},
     age_after={"b": timedelta(seconds=60), "c": timedelta(seconds=30)},
@@ -54,7 +54,7 @@ def chosen(picked: Pick | None) -> Pick:
     return picked
 
 
-def saturated(policy: Policy, tiers: Iterable[str], picks: int) -> list[str]:
+def saturated(policy: QueuePolicy, tiers: Iterable[str], picks: int) -> list[str]:
     """Which tiers are picked, one after another, when those never run dry."""
     heads, streaks, picked = fresh(*tiers), dict[str, int](), list[str]()
     for _ in range(picks):
@@ -69,7 +69,7 @@ def from_tier(tier: str) -> Pick:
     return Pick(Head(1, NOW), tier, tier, starvation_override=False)
 
 
-def longest_waits(policy: Policy, picked: Sequence[str]) -> dict[str, int]:
+def longest_waits(policy: QueuePolicy, picked: Sequence[str]) -> dict[str, int]:
     """How often each tier was passed over at most, between two of its turns and at both ends."""
     longest, since = dict.fromkeys(policy.tiers, 0), dict.fromkeys(policy.tiers, 0)
     for tier in picked:
@@ -157,7 +157,7 @@ def test_a_guard_that_settings_change_is_the_guard_that_holds() -> None:
     assert saturated(policy, ("high_priority", "default"), 6) == ["high_priority", "high_priority", "default"] * 2
 
 
-def most_passes(policy: Policy, tier: str) -> int:
+def most_passes(policy: QueuePolicy, tier: str) -> int:
     """However mail comes and goes: the turns of the higher tiers, anew after each pick from a lower one.
 
     Between two turns of a waiting tier, each tier below it but the last can make one lower pick due.
@@ -176,7 +176,7 @@ def most_passes(policy: Policy, tier: str) -> int:
     st.lists(st.tuples(st.frozensets(st.integers(0, 3)), st.integers(1, 400)), min_size=1, max_size=12),
 )
 def test_however_the_others_come_and_go_a_waiting_tier_has_its_turn(
-    policy: Policy, spells: list[tuple[frozenset[int], int]]
+    policy: QueuePolicy, spells: list[tuple[frozenset[int], int]]
 ) -> None:
     policy = replace(policy, age_after={}, coalesce_within={})
     streaks: dict[str, int] = {}
@@ -231,7 +231,7 @@ def test_with_a_guard_below_three_an_aged_message_has_its_turn_after_as_many() -
     st.lists(st.tuples(st.frozensets(st.integers(0, 7)), st.integers(1, 200)), min_size=1, max_size=12),
 )
 def test_however_the_others_come_and_go_an_aged_head_has_its_turn_and_buries_nobody(
-    policy: Policy, spells: list[tuple[frozenset[int], int]]
+    policy: QueuePolicy, spells: list[tuple[frozenset[int], int]]
 ) -> None:
     """An aged head is passed over by its bound at most, and no two aged go one after another while an own one waits."""
     policy = replace(policy, coalesce_within={})
@@ -303,7 +303,7 @@ def test_what_is_stale_ends_from_the_head_on_up_to_the_first_that_is_not() -> No
 # The whole rule, from the history of all picks alone.
 
 
-def run_length(policy: Policy, history: Sequence[Pick], tier: str) -> int:
+def run_length(policy: QueuePolicy, history: Sequence[Pick], tier: str) -> int:
     """How many counted for the tier since the last that counted for any tier below it."""
     below = policy.tiers[policy.tiers.index(tier) + 1 :]
     last = max((place for place, each in enumerate(history) if each.counted in below), default=-1)
@@ -316,12 +316,12 @@ def passed_over(history: Sequence[Pick], tier: str) -> int:
     return sum(each.counted == tier and each.passed_aged for each in history[last + 1 :])
 
 
-def counts_for(policy: Policy, tier: str, head: Head, now: datetime) -> str:
+def counts_for(policy: QueuePolicy, tier: str, head: Head, now: datetime) -> str:
     place, patience = policy.tiers.index(tier), policy.age_after.get(tier)
     return policy.tiers[place - 1] if place and patience and now - head.accepted_at > patience else tier
 
 
-def expected(policy: Policy, lines: Lines, history: Sequence[Pick], now: datetime) -> Pick | None:
+def expected(policy: QueuePolicy, lines: Lines, history: Sequence[Pick], now: datetime) -> Pick | None:
     """The pick that the rule names."""
     heads = {tier: line[0] for tier, line in lines.items() if line}
     counted = {tier: counts_for(policy, tier, head, now) for tier, head in heads.items()}
@@ -346,7 +346,7 @@ def expected(policy: Policy, lines: Lines, history: Sequence[Pick], now: datetim
 class PickerSetup:
     """A queue in memory on which a program of arrivals, picks and time is carried out."""
 
-    def __init__(self, policy: Policy, take: "Callable[[PickerSetup, int], None]") -> None:
+    def __init__(self, policy: QueuePolicy, take: "Callable[[PickerSetup, int], None]") -> None:
         self.policy = policy
         self.lines: Lines = {tier: deque() for tier in policy.tiers}
         self.streaks: dict[str, int] = {}
@@ -382,7 +382,7 @@ class PickerSetup:
 
 @many
 @given(st.sampled_from(POLICIES), programs)
-def test_every_pick_is_the_one_that_the_rule_names(policy: Policy, program: list[Move]) -> None:
+def test_every_pick_is_the_one_that_the_rule_names(policy: QueuePolicy, program: list[Move]) -> None:
     history: list[Pick] = []
     left: list[tuple[str, int]] = []
 
@@ -403,7 +403,7 @@ def test_every_pick_is_the_one_that_the_rule_names(policy: Policy, program: list
 
 @many
 @given(st.sampled_from(POLICIES), programs)
-def test_a_batch_of_picks_equals_the_same_number_of_single_picks(policy: Policy, program: list[Move]) -> None:
+def test_a_batch_of_picks_equals_the_same_number_of_single_picks(policy: QueuePolicy, program: list[Move]) -> None:
     def take(setup: PickerSetup, count: int) -> None:
         lines = {tier: list(line)[:count] for tier, line in setup.lines.items() if line}
         batch = pick_many(setup.policy, lines, setup.streaks, setup.now, count)

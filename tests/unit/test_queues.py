@@ -9,7 +9,7 @@ import pytest
 
 from postroom.core.errors import BadInput, SettingsError
 from postroom.core.queue.envelope import ON_DEMAND, Envelope, parse_envelope
-from postroom.core.queue.queues import EMAIL, GATEWAY, ClassRule, Policy, Queues, Route
+from postroom.core.queue.queues import EMAIL, GATEWAY, ClassRule, QueuePolicy, Queues, Route
 from postroom.settings import queues as queue_settings
 from postroom.settings.queues import queues_of
 from postroom.settings.reading import load_settings
@@ -80,7 +80,7 @@ def test_the_gateway_tells_what_is_urgent_by_channel_command_and_kind(envelope: 
 
 
 def test_the_first_rule_that_fits_decides() -> None:
-    policy = Policy("q", {"a": 1, "b": 1}, classes=(ClassRule("b", kinds=("x.*",)), ClassRule("a")), otherwise="b")
+    policy = QueuePolicy("q", {"a": 1, "b": 1}, classes=(ClassRule("b", kinds=("x.*",)), ClassRule("a")), otherwise="b")
     assert policy.tier_of(event(kind="x.1")) == "b"
     assert policy.tier_of(event(kind="y")) == "a"
 
@@ -155,7 +155,7 @@ def test_mail_goes_to_the_queue_for_mail() -> None:
 
 
 def test_the_first_route_that_fits_decides() -> None:
-    one, two = Policy("one", {"a": 1}, otherwise="a"), Policy("two", {"a": 1}, otherwise="a")
+    one, two = QueuePolicy("one", {"a": 1}, otherwise="a"), QueuePolicy("two", {"a": 1}, otherwise="a")
     routes = [Route("one", "webhook", "monitoring-us"), Route("two", None, "monitoring-*"), Route("one", "webhook")]
     queues = Queues([EMAIL, GATEWAY, one, two], routes)
     assert queues.of(event("webhook")) is two
@@ -217,7 +217,7 @@ def test_a_queue_of_ones_own_has_all_that_is_told_of_it_and_the_routes_that_lead
         "most_deliveries": 3,
     }
     queues = settings_queues({"alerts": alerts}, [{"queue": "alerts", "endpoint_identity": "monitoring-*"}])
-    assert queues["alerts"] == Policy(
+    assert queues["alerts"] == QueuePolicy(
         "alerts",
         {"page": 5, "mail": 10},
         {"mail": timedelta(seconds=90)},

@@ -18,7 +18,7 @@ from postroom.core.errors import BadInput, LeaseLost
 from postroom.core.mail.message import storable
 from postroom.core.metrics import DEQUEUE_BY_TIER, LIFECYCLE_TRANSITION, MESSAGE_EVENT, PROCESS_LATENCY
 from postroom.core.queue.marked_envelope import marked_envelope
-from postroom.core.queue.queues import Policy, Queues
+from postroom.core.queue.queues import QueuePolicy, Queues
 from postroom.core.tally import Tally
 from postroom.core.views import Internal, Named, Shown
 from postroom.store.engine.codecs import from_json
@@ -99,7 +99,7 @@ class Buffer:
         )
         return [_delivery(each) for each in leased]
 
-    async def _look(self, policy: Policy, most: int) -> list[inbox.LeasedMessage]:
+    async def _look(self, policy: QueuePolicy, most: int) -> list[inbox.LeasedMessage]:
         """Lease what waits. Callers waiting for the same queue take turns; while it is empty they only read."""
         async with self._looking[policy.queue]:
             await self.return_expired_periodically()
@@ -122,7 +122,7 @@ class Buffer:
         await self._long_poll.close()
 
     async def lease(
-        self, policy: Policy, most: int, limits: Mapping[str, int] = inbox.NO_LIMITS
+        self, policy: QueuePolicy, most: int, limits: Mapping[str, int] = inbox.NO_LIMITS
     ) -> list[inbox.LeasedMessage]:
         """Lease up to `most` waiting messages now; of some tiers only as many as `limits` says."""
         now = self._clock()

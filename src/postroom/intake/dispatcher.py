@@ -32,7 +32,7 @@ from postroom.core.jobs.types import Catalogue
 from postroom.core.lifecycle import InboxState
 from postroom.core.mail.message import read_mail
 from postroom.core.mail.stored_categories import stored_categories
-from postroom.core.queue.queues import EMAIL, HISTORY, Policy
+from postroom.core.queue.queues import EMAIL, HISTORY, QueuePolicy
 from postroom.intake.buffer import Buffer
 from postroom.store.actions import decisions
 from postroom.store.engine.database import Database
@@ -64,7 +64,7 @@ class Dispatcher:
         database: Database,
         catalogue: Catalogue,
         buffer: Buffer | None = None,
-        policy: Policy = EMAIL,
+        policy: QueuePolicy = EMAIL,
         most_outstanding: int = MOST_OUTSTANDING,
         poll: timedelta = timedelta(seconds=1),
         clock: Clock = wall_clock,

@@ -25,7 +25,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from postroom.core.errors import SettingsError
 from postroom.core.queue.envelope import CHANNELS
-from postroom.core.queue.queues import EMAIL, GATEWAY, GUARD, ClassRule, Policy, Queues, Route
+from postroom.core.queue.queues import EMAIL, GATEWAY, GUARD, ClassRule, QueuePolicy, Queues, Route
 from postroom.core.suggestions import did_you_mean
 from postroom.settings.sections import Seconds, Section, Whole, from_json
 
@@ -102,7 +102,7 @@ def queues_of(queues: Mapping[str, QueueSettings], routes: Sequence[RouteSetting
     return Queues(list(policies.values()), [Route(each.queue, each.channel, each.endpoint_identity) for each in routes])
 
 
-def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
+def _policy(name: str, given: QueueSettings, base: QueuePolicy | None) -> QueuePolicy:
     if base is None and (given.tiers is None or given.otherwise is None):
         hint = did_you_mean(name, BUILT_IN, "", quoted=False)
         if hint and given.tiers is None:
@@ -120,7 +120,7 @@ def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
     tiers = given.tiers or (base.tiers if base is not None else ())
     if len(set(tiers)) < len(tiers):
         raise SettingsError(f"queues.{name}.tiers: a tier is named twice; name each once, highest first")
-    policy = base or Policy(name, {})
+    policy = base or QueuePolicy(name, {})
     changes: dict[str, Any] = {"guards": _guards(name, given, tiers, base)}
     for theirs, ours in (
         ("age_after_s", "age_after"),
@@ -149,7 +149,7 @@ def _policy(name: str, given: QueueSettings, base: Policy | None) -> Policy:
     return policy
 
 
-def _guards(name: str, given: QueueSettings, tiers: Sequence[str], base: Policy | None) -> dict[str, int]:
+def _guards(name: str, given: QueueSettings, tiers: Sequence[str], base: QueuePolicy | None) -> dict[str, int]:
     usual = given.max_consecutive_same_tier
     came_with: Mapping[str, int] = base.guards if base is not None and usual is None else {}
     _check_tiers(name, "guards", given.guards, tiers)

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
-from postroom.core.backfill.cursor import Cursor, parse_cursor
+from postroom.core.backfill.cursor import BackfillCursor, parse_cursor
 from postroom.core.backfill.window import Window
 from postroom.core.days import zone_named
 from postroom.core.errors import (
@@ -223,7 +223,7 @@ def _assignment(answer: Mapping[str, Any]) -> BackfillAssignment:
         wait_s=float(answer["wait_s"]),
         categories=tuple(params["target_categories"]),
         window=window,
-        cursor=Cursor.first(window) if cursor is None else parse_cursor(_data(cursor), window),
+        cursor=BackfillCursor.first(window) if cursor is None else parse_cursor(_data(cursor), window),
         rate_limit_per_hour=int(params["rate_limit_per_hour"]),
         message_cost_micros=int(params["message_cost_micros"]),
         in_background=params["mode"] == "background",

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.window import Window
 from postroom.core.errors import PostroomError
 from postroom.core.mail.ingestion import IngestionRule
@@ -117,7 +117,7 @@ class BackfillAssignment:
     wait_s: float
     categories: tuple[str, ...]
     window: Window
-    cursor: Cursor
+    cursor: BackfillCursor
     rate_limit_per_hour: int
     message_cost_micros: int
     in_background: bool
@@ -137,7 +137,7 @@ class BackfillProgress:
     job_id: UUID
     lease_token: str
     batch_seq: int
-    cursor: Cursor
+    cursor: BackfillCursor
     processed: int = 0
     skipped: int = 0
     spent_micros: int = 0

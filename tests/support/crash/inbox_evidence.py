@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from postroom.core.lifecycle import INBOX
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import QueuePolicy
 from postroom.store.engine.database import Script, Text, schema_change
 from support.crash.evidence import Place
 from support.processes import Child
@@ -185,7 +185,7 @@ async def check_deliveries(place: Place, children: Iterable[Child]) -> None:
         assert (rows[id].state, rows[id].attempts) == ("done", attempts), rows[id]
 
 
-async def check_streaks(place: Place, policies: Iterable[Policy]) -> int:
+async def check_streaks(place: Place, policies: Iterable[QueuePolicy]) -> int:
     """The streaks are those of all picks in their order, but for those whose lease ran out. Returns the leases."""
     log = await place.rows("SELECT queue, tier, token, taken_back FROM chaos_picks ORDER BY queue, number")
     kept = dict(await place.rows("SELECT queue, streaks_json FROM queue_state"))
@@ -196,7 +196,7 @@ async def check_streaks(place: Place, policies: Iterable[Policy]) -> int:
     return len({token for _, _, token, _ in log})
 
 
-def _after(policy: Policy, picks: Sequence[str]) -> dict[str, int]:
+def _after(policy: QueuePolicy, picks: Sequence[str]) -> dict[str, int]:
     """Each pick lengthens the streak of its tier, and begins those of the tiers above it anew."""
     after = dict.fromkeys(policy.tiers, 0)
     for tier in picks:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from random import Random
 from uuid import UUID
 
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import QueuePolicy
 from postroom.intake.buffer import Buffer, Delivery
 from postroom.store.engine.codecs import as_time, from_json
 from postroom.store.engine.database import Database
@@ -67,7 +67,7 @@ async def drain_in_order(place: Place, database: Database, now: datetime, rng: R
 
 
 def _check_pick(
-    policy: Policy,
+    policy: QueuePolicy,
     lines: dict[str, list[int]],
     streaks: dict[str, int],
     delivery: Delivery,
@@ -91,7 +91,7 @@ def _check_pick(
         streaks[above] = 0
 
 
-async def _lines(place: Place, policy: Policy) -> dict[str, list[int]]:
+async def _lines(place: Place, policy: QueuePolicy) -> dict[str, list[int]]:
     rows: Sequence[tuple[str, int]] = [
         (tier, seq)
         for queue, tier, seq in await place.rows("SELECT queue, tier, seq FROM inbox_queue ORDER BY seq")
@@ -100,6 +100,6 @@ async def _lines(place: Place, policy: Policy) -> dict[str, list[int]]:
     return {tier: [seq for its, seq in rows if its == tier] for tier in policy.tiers}
 
 
-async def _streaks(place: Place, policy: Policy) -> dict[str, int]:
+async def _streaks(place: Place, policy: QueuePolicy) -> dict[str, int]:
     kept = dict(await place.rows("SELECT queue, streaks_json FROM queue_state"))
     return {tier: from_json(kept.get(policy.queue, "{}")).get(tier, 0) for tier in policy.tiers}

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.job import BackfillJob, FailedMessage, NewBackfill, Progress
 from postroom.core.backfill.window import Window
 from postroom.core.days import day_in
@@ -99,7 +99,12 @@ async def record_progress(setup: JobSetup) -> Transaction[Any]:
     job = await active(setup)
     failed = (FailedMessage("m1", "too large"),)
     return reporting(
-        setup, job, rows_skipped=2, failed=failed, cost_micros=5_000_000, cursor=Cursor.first(WINDOW).done("18c0")
+        setup,
+        job,
+        rows_skipped=2,
+        failed=failed,
+        cost_micros=5_000_000,
+        cursor=BackfillCursor.first(WINDOW).done("18c0"),
     )
 
 

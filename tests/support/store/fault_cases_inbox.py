@@ -7,7 +7,7 @@ from typing import Any
 from postroom.core.mail.message import to_raw
 from postroom.core.queue.content_hash import content_hash
 from postroom.core.queue.envelope import Envelope, envelope_text, parse_envelope
-from postroom.core.queue.queues import EMAIL, GATEWAY, Policy
+from postroom.core.queue.queues import EMAIL, GATEWAY, QueuePolicy
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.installation import rollups
@@ -52,13 +52,13 @@ def event(n: int, text: str | None = None, kind: str | None = None) -> Envelope:
     )
 
 
-def incoming(envelope: Envelope, policy: Policy) -> acceptance.RoutedEnvelope:
+def incoming(envelope: Envelope, policy: QueuePolicy) -> acceptance.RoutedEnvelope:
     content = None if policy.same_text_within is None else content_hash(envelope)
     text = envelope_text(envelope)
     return acceptance.RoutedEnvelope(new_id(), envelope, text, policy, policy.tier_of(envelope), None, content)
 
 
-def accepting(setup: JobSetup, envelopes: Sequence[Envelope], policy: Policy) -> Transaction[Any]:
+def accepting(setup: JobSetup, envelopes: Sequence[Envelope], policy: QueuePolicy) -> Transaction[Any]:
     return acceptance.accept_many([incoming(each, policy) for each in envelopes], setup.clock())
 
 
@@ -90,7 +90,7 @@ async def lease(setup: JobSetup) -> Transaction[Any]:
     return inbox.lease(GATEWAY, 9, new_id(), setup.clock(), new_id())
 
 
-async def _leased(setup: JobSetup, policy: Policy) -> list[inbox.LeasedMessage]:
+async def _leased(setup: JobSetup, policy: QueuePolicy) -> list[inbox.LeasedMessage]:
     return (await setup.database.run(inbox.lease(policy, 2, new_id(), setup.clock(), new_id()))).messages
 
 
@@ -138,7 +138,7 @@ async def give_up(setup: JobSetup) -> Transaction[Any]:
 
 async def adopt_strays(setup: JobSetup) -> Transaction[Any]:
     await setup.database.run(accepting(setup, [event(1)], GATEWAY))
-    return inbox.adopt_strays(Policy("gateway", {"only": 10}), 100)
+    return inbox.adopt_strays(QueuePolicy("gateway", {"only": 10}), 100)
 
 
 async def give_back(setup: JobSetup) -> Transaction[Any]:

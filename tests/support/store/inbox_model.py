@@ -8,7 +8,7 @@ from uuid import UUID
 from postroom.core.queue.content_hash import content_hash
 from postroom.core.queue.envelope import Envelope
 from postroom.core.queue.picker import Head, Pick, after_pick, pick
-from postroom.core.queue.queues import Policy, Queues
+from postroom.core.queue.queues import QueuePolicy, Queues
 
 
 @dataclass
@@ -16,7 +16,7 @@ class Message:
     """One message. The id of a copy or a duplicate is not told to whoever hands it in, so it is learned later."""
 
     place: int
-    policy: Policy
+    policy: QueuePolicy
     tier: str
     accepted_at: datetime
     id: UUID | None = None
@@ -70,7 +70,7 @@ class Model:
         default_factory=dict[tuple[str, str], tuple[Message, datetime]]
     )
 
-    def streaks(self, policy: Policy) -> dict[str, int]:
+    def streaks(self, policy: QueuePolicy) -> dict[str, int]:
         """From all picks of the queue that were not taken back, one after another."""
         streaks: dict[str, int] = {}
         for message, picked in self.picks:
@@ -83,7 +83,7 @@ class Model:
         last = max(place for place, (each, _) in enumerate(self.picks) if each is message)
         del self.picks[last]
 
-    def add(self, policy: Policy, tier: str, now: datetime) -> Message:
+    def add(self, policy: QueuePolicy, tier: str, now: datetime) -> Message:
         message = Message(len(self.messages), policy, tier, now)
         self.messages.append(message)
         return message
@@ -136,14 +136,14 @@ class Model:
 
     # what consumers do
 
-    def waiting(self, policy: Policy, tier: str) -> list[Message]:
+    def waiting(self, policy: QueuePolicy, tier: str) -> list[Message]:
         return [
             each
             for each in self.messages
             if each.state == "waiting" and each.tier == tier and each.policy.queue == policy.queue
         ]
 
-    def lease(self, policy: Policy, most: int, token: UUID | None, now: datetime) -> list[tuple[Message, Pick]]:
+    def lease(self, policy: QueuePolicy, most: int, token: UUID | None, now: datetime) -> list[tuple[Message, Pick]]:
         """Single picks, one after another; one that is coalesced is the last."""
         self.sweep(policy, now)
         taken: list[tuple[Message, Pick]] = []
@@ -165,7 +165,7 @@ class Model:
                 break
         return taken
 
-    def _gathered(self, policy: Policy, tier: str, now: datetime) -> Message:
+    def _gathered(self, policy: QueuePolicy, tier: str, now: datetime) -> Message:
         young = [
             each
             for each in self.waiting(policy, tier)
@@ -204,7 +204,7 @@ class Model:
                 self.take_back(each)
         self.give_back(late)
 
-    def sweep(self, policy: Policy, now: datetime) -> None:
+    def sweep(self, policy: QueuePolicy, now: datetime) -> None:
         for tier, patience in policy.auto_ack_after.items():
             for each in self.waiting(policy, tier):
                 if now - each.accepted_at <= patience:

@@ -21,7 +21,7 @@ _REMEDY = 'use {"day": "2025-12-31", "since": "2025-12-01", "id": "<last message
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class BackfillCursor:
     """Everything after `day` is done; of the span from `since` to `day`, everything down to `id` (empty: nothing)."""
 
     day: date
@@ -29,22 +29,22 @@ class Cursor:
     id: str = ""
 
     @classmethod
-    def first(cls, window: Window) -> "Cursor":
+    def first(cls, window: Window) -> "BackfillCursor":
         """The cursor of a walk that has not begun."""
         return cls._span(window.date_to, window)
 
     @classmethod
-    def end(cls, window: Window) -> "Cursor":
+    def end(cls, window: Window) -> "BackfillCursor":
         """The cursor of a walk that is done."""
         return cls(window.date_from - DAY, window.date_from - DAY)
 
-    def next_span(self, window: Window) -> "Cursor":
+    def next_span(self, window: Window) -> "BackfillCursor":
         """The cursor when the span is done: that of the span before it, or the end of the walk."""
         return self._span(self.since - DAY, window)
 
-    def done(self, id: str) -> "Cursor":
+    def done(self, id: str) -> "BackfillCursor":
         """The cursor when this message of the span is done."""
-        return Cursor(self.day, self.since, id)
+        return BackfillCursor(self.day, self.since, id)
 
     def at_end(self, window: Window) -> bool:
         return self.day < window.date_from
@@ -56,7 +56,7 @@ class Cursor:
         """The ids of the span that are not done yet, in the order in which they are done."""
         return [id for id in sorted(set(ids), key=_place, reverse=True) if not self.id or _place(id) < _place(self.id)]
 
-    def is_behind(self, other: "Cursor") -> bool:
+    def is_behind(self, other: "BackfillCursor") -> bool:
         """Whether less is done here than at `other`."""
         if self.day != other.day or self.since != other.since:
             return self.day >= other.since
@@ -66,28 +66,28 @@ class Cursor:
         return {"day": self.day.isoformat(), "since": self.since.isoformat(), "id": self.id}
 
     @classmethod
-    def stored(cls, kept: Mapping[str, Any] | None) -> "Cursor | None":
+    def stored(cls, kept: Mapping[str, Any] | None) -> "BackfillCursor | None":
         """A cursor as `as_json` made it."""
         if kept is None:
             return None
         return cls(date.fromisoformat(kept["day"]), date.fromisoformat(kept["since"]), kept["id"])
 
     @classmethod
-    def _span(cls, day: date, window: Window) -> "Cursor":
+    def _span(cls, day: date, window: Window) -> "BackfillCursor":
         if day < window.date_from:
             return cls.end(window)
         return cls(day, max(window.date_from, day - LONGEST_SPAN + DAY))
 
 
-def parse_cursor(given: Mapping[str, Any], window: Window) -> Cursor:
+def parse_cursor(given: Mapping[str, Any], window: Window) -> BackfillCursor:
     """A cursor from outside. Raises BadInput if it is malformed or outside the window."""
     if set(given) - {"day", "since", "id"} or not {"day", "since"} <= set(given):
         raise BadInput("cursor", f"has the fields {', '.join(sorted(map(str, given)))[:80] or 'none'}", _REMEDY)
     day, since, id = _day("day", given["day"]), _day("since", given["since"]), given.get("id", "")
     if not isinstance(id, str) or not _ID.fullmatch(id):
         raise BadInput("cursor.id", "is not the id of a message", _REMEDY)
-    cursor = Cursor(day, since, id)
-    if cursor == Cursor.end(window):
+    cursor = BackfillCursor(day, since, id)
+    if cursor == BackfillCursor.end(window):
         return cursor
     if not window.date_from <= since <= day <= window.date_to:
         problem = f"goes from {since} to {day}, outside of {window.date_from} to {window.date_to}"

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.window import Window
 from postroom.core.errors import BadInput
 from postroom.core.lifecycle import BackfillStatus
@@ -130,7 +130,7 @@ class Progress:
     rows_processed: int = 0
     rows_skipped: int = 0
     cost_micros: int = 0
-    cursor: Cursor | None = None
+    cursor: BackfillCursor | None = None
     status: ReportedStatus = "active"
     error: str | None = None
     failed: tuple[FailedMessage, ...] = ()
@@ -171,7 +171,7 @@ def check_progress(progress: Progress, job: BackfillJob, window: Window) -> None
         )
         remedy = "send each message with control.backfill_job_id, and count it after the switchboard has accepted it"
         raise BadInput("rows_processed", problem, remedy)
-    before = Cursor.stored(job.cursor)
+    before = BackfillCursor.stored(job.cursor)
     if progress.cursor is not None and before is not None and progress.cursor.is_behind(before):
         raise BadInput("cursor", "goes back to mail that is done", "continue where the last report ended")
     reached = progress.cursor or before

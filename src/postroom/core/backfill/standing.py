@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.job import BackfillJob
 from postroom.core.views import Internal
 
@@ -52,7 +52,7 @@ def _lifetime_per_hour(job: BackfillJob, read: int, now: datetime) -> float:
 
 def _share_of_days(job: BackfillJob) -> float:
     """The share of the window's days that are done."""
-    cursor = Cursor.stored(job.cursor)
+    cursor = BackfillCursor.stored(job.cursor)
     if cursor is None:
         return 0.0
     return min(ALMOST, (job.date_to - cursor.day).days / ((job.date_to - job.date_from).days + 1))

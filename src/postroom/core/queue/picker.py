@@ -20,7 +20,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import QueuePolicy
 
 OWN_PER_AGED = 3
 
@@ -68,7 +68,7 @@ def own_turns(tier: str) -> str:
     return f"{tier} own"
 
 
-def pick(policy: Policy, heads: Mapping[str, Head], streaks: Mapping[str, int], now: datetime) -> Pick | None:
+def pick(policy: QueuePolicy, heads: Mapping[str, Head], streaks: Mapping[str, int], now: datetime) -> Pick | None:
     """The head that comes next; None when nothing waits. `heads` holds the oldest message of each non-empty tier."""
     aged = {above: tier for above, tier in _neighbours(policy) if _has_aged(policy, tier, heads.get(tier), now)}
     own = heads.keys() - set(aged.values())
@@ -82,22 +82,22 @@ def pick(policy: Policy, heads: Mapping[str, Head], streaks: Mapping[str, int], 
     return Pick(heads[tier], tier, chosen, chosen != waiting[0], passed_aged=both and not is_aged)
 
 
-def _neighbours(policy: Policy) -> Iterator[tuple[str, str]]:
+def _neighbours(policy: QueuePolicy) -> Iterator[tuple[str, str]]:
     """Pairs of adjacent tiers, the higher first."""
     return pairwise(policy.guards)
 
 
-def _has_aged(policy: Policy, tier: str, head: Head | None, now: datetime) -> bool:
+def _has_aged(policy: QueuePolicy, tier: str, head: Head | None, now: datetime) -> bool:
     patience = policy.age_after.get(tier)
     return head is not None and patience is not None and now - head.accepted_at > patience
 
 
-def _own_per_aged(policy: Policy, tier: str) -> int:
+def _own_per_aged(policy: QueuePolicy, tier: str) -> int:
     """How many of a tier's own go ahead of an aged message: at most its guard, or aging would be a loss."""
     return min(OWN_PER_AGED, policy.guards[tier])
 
 
-def _due(policy: Policy, waiting: Sequence[str], streaks: Mapping[str, int]) -> Iterator[str]:
+def _due(policy: QueuePolicy, waiting: Sequence[str], streaks: Mapping[str, int]) -> Iterator[str]:
     """For each tier whose guard is reached, highest first: the waiting tiers below it."""
     for position, (tier, guard) in enumerate(policy.guards.items()):
         if streaks.get(tier, 0) >= guard:
@@ -112,7 +112,7 @@ class Effect(NamedTuple):
     breaks: tuple[str, ...]
 
 
-def effect_of(policy: Policy, picked: Pick) -> Effect:
+def effect_of(policy: QueuePolicy, picked: Pick) -> Effect:
     """The streak of the tier it counted for grows and those above are reset; an aged pick also resets the own turns."""
     above = policy.tiers[: policy.tiers.index(picked.counted)]
     own = own_turns(picked.counted)
@@ -120,7 +120,7 @@ def effect_of(policy: Policy, picked: Pick) -> Effect:
     return Effect(grows, (*above, own) if picked.promoted else above)
 
 
-def after_pick(policy: Policy, streaks: Mapping[str, int], picked: Pick) -> dict[str, int]:
+def after_pick(policy: QueuePolicy, streaks: Mapping[str, int], picked: Pick) -> dict[str, int]:
     """The counters after a pick, without those of tiers that no longer exist."""
     names = (*policy.guards, *(own_turns(tier) for tier in policy.guards if own_turns(tier) in streaks))
     grows, breaks = effect_of(policy, picked)
@@ -129,7 +129,7 @@ def after_pick(policy: Policy, streaks: Mapping[str, int], picked: Pick) -> dict
 
 
 def pick_many(
-    policy: Policy, waiting: Mapping[str, Iterable[Head]], streaks: Mapping[str, int], now: datetime, most: int
+    policy: QueuePolicy, waiting: Mapping[str, Iterable[Head]], streaks: Mapping[str, int], now: datetime, most: int
 ) -> Batch:
     """Up to `most` picks, the same as that many single picks. `waiting` holds the oldest `most` messages of each tier.
     A coalesced tier ends the batch, since the rest of the tier is not known here.
@@ -150,13 +150,13 @@ def pick_many(
     return Batch(picks, after, None)
 
 
-def is_coalesced(policy: Policy, tier: str, head: Head, now: datetime) -> bool:
+def is_coalesced(policy: QueuePolicy, tier: str, head: Head, now: datetime) -> bool:
     """Whether leasing this head turns its tier into one summary."""
     window = policy.coalesce_within.get(tier)
     return window is not None and head.fresh and now - head.accepted_at <= window
 
 
-def stale(policy: Policy, tier: str, line: Iterable[Head], now: datetime) -> list[Head]:
+def stale(policy: QueuePolicy, tier: str, line: Iterable[Head], now: datetime) -> list[Head]:
     """The oldest messages of a tier that are auto-acked, up to the first that is young enough.
 
     Messages that were leased before are spared: they came back to be delivered again.

@@ -61,7 +61,7 @@ def _is_command(envelope: Envelope) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class QueuePolicy:
     """One queue: its tiers, highest first, with the guard of each. The other rules are by tier and may be empty.
 
     `age_after`: a head that has waited longer counts one tier higher. `coalesce_within`: when the tier is leased, its
@@ -99,14 +99,14 @@ class Policy:
         return next((rule.tier for rule in self.classes if rule.fits(envelope)), self.otherwise)
 
 
-EMAIL = Policy(
+EMAIL = QueuePolicy(
     "email",
     dict.fromkeys((*get_args(PolicyTier), HISTORY), GUARD),
     lease=timedelta(seconds=60),
     most_deliveries=25,
     for_agents=False,
 )
-GATEWAY = Policy(
+GATEWAY = QueuePolicy(
     "gateway",
     {"P0": 3, "P1": GUARD, "P2": GUARD, "P3": GUARD},
     age_after={"P2": timedelta(minutes=5), "P3": timedelta(minutes=5)},
@@ -143,7 +143,7 @@ class Route:
 class Queues:
     """All queues, and which of them an envelope goes to."""
 
-    def __init__(self, policies: Sequence[Policy] = (EMAIL, GATEWAY), routes: Sequence[Route] = ()) -> None:
+    def __init__(self, policies: Sequence[QueuePolicy] = (EMAIL, GATEWAY), routes: Sequence[Route] = ()) -> None:
         self._policies = {policy.queue: policy for policy in policies}
         self._routes = tuple(routes)
 
@@ -151,13 +151,13 @@ class Queues:
     def names(self) -> tuple[str, ...]:
         return tuple(self._policies)
 
-    def __getitem__(self, name: str) -> Policy:
+    def __getitem__(self, name: str) -> QueuePolicy:
         try:
             return self._policies[name]
         except KeyError:
             raise BadInput("queue", f"there is no queue {name!r}", f"use one of {', '.join(self.names)}") from None
 
-    def of(self, envelope: Envelope) -> Policy:
+    def of(self, envelope: Envelope) -> QueuePolicy:
         """The queue of the first route that matches; otherwise `email` for mail and `gateway` for everything else."""
         for route in self._routes:
             if route.fits(envelope):

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from postroom.core.queue.picker import Pick, after_pick, effect_of
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import QueuePolicy
 
 
 class Broken(NamedTuple):
@@ -52,7 +52,7 @@ class Ledger(NamedTuple):
     broken_by: Mapping[str, int] = {}
 
 
-def record_picks(policy: Policy, ledger: Ledger, picks: Iterable[Pick]) -> tuple[Ledger, list[Turn]]:
+def record_picks(policy: QueuePolicy, ledger: Ledger, picks: Iterable[Pick]) -> tuple[Ledger, list[Turn]]:
     """The ledger after these picks, and a record of each."""
     streaks, number, broken_by = ledger.streaks, ledger.picked, dict(ledger.broken_by)
     turns: list[Turn] = []

@@ -9,7 +9,7 @@ from postroom.core.choices import choice
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.moments import read_moment, read_start
 from postroom.interfaces.argument_forms import form_of_arguments, read_arguments, values_of
-from postroom.interfaces.dashboard.forms import Done, Form, FormRoute, form_route
+from postroom.interfaces.dashboard.forms import Confirmation, Form, FormRoute, form_route
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visiting import ON_THE_PAGE
@@ -25,12 +25,12 @@ def declared_forms(site: Site) -> list[FormRoute]:
 
 
 def _route(site: Site, operation: Operation, declared: PageForm) -> FormRoute:
-    async def submit(form: Form) -> Done:
+    async def submit(form: Form) -> Confirmation:
         given = read_form(operation, form, site.parts.clock())
         answer = await run_operation(operation, site.parts, form.by, given)
         words = _Words(answer, given)
         sentence = declared.done.format_map(words) if isinstance(declared.done, str) else declared.done(answer, given)
-        return Done(sentence, declared.to, "" if declared.opens is None else str(words[declared.opens]))
+        return Confirmation(sentence, declared.to, "" if declared.opens is None else str(words[declared.opens]))
 
     return form_route(site, declared.address, submit, reason=declared.reason or ON_THE_PAGE)
 

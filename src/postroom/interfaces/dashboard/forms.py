@@ -83,7 +83,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Confirmation:
     """The sentence to show after a form, and the page to show it on: by default the one it was submitted from."""
 
     sentence: str
@@ -92,7 +92,7 @@ class Done:
     """The id of the action; a link beside the sentence opens its message."""
 
 
-Submit = Callable[[Form], Awaitable[Done | Response]]
+Submit = Callable[[Form], Awaitable[Confirmation | Response]]
 
 
 class FormRoute(Route):

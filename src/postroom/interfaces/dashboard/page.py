@@ -30,7 +30,7 @@ EVENTS = "/events"
 UNAVAILABLE = 503
 
 
-class Page(ABC):
+class DashboardPage(ABC):
     address: ClassVar[str]
     """The path, with names in braces for its variable parts: `/mail/{message}`."""
     title: ClassVar[str]

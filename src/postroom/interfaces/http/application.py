@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from postroom.interfaces.dashboard.declared_forms import declared_forms
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.api.operation import PREFIX
 from postroom.interfaces.http.json_api_errors import error_form, is_of_api
@@ -22,7 +22,7 @@ from postroom.operations.problems import INTERNAL
 
 def create_application(
     site: Site,
-    pages: Sequence[Page],
+    pages: Sequence[DashboardPage],
     *,
     allowed_hosts: Collection[str],
     routes: Sequence[BaseRoute] = (),

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from starlette.applications import Starlette
 
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.system.http_server.limits import ConnectionLimits
 from postroom.system.http_server.listening import open_listener
 from postroom.system.http_server.serving import serving_on
@@ -29,7 +29,7 @@ async def serving(
     `before_stop` ends long requests before the server waits for all requests. A host that other machines can reach is
     refused unless `allow_exposed`. With `tls`, every connection is encrypted.
     """
-    pages: Sequence[Page] = app.state.pages
+    pages: Sequence[DashboardPage] = app.state.pages
 
     def end_streams() -> None:
         for page in pages:

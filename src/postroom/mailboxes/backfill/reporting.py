@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, assert_never
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.sources.switchboard_client import (
     BackfillAssignment,
     BackfillProgress,
@@ -107,7 +107,7 @@ class Reporting:
 
     async def send(
         self,
-        cursor: Cursor,
+        cursor: BackfillCursor,
         status: Literal["active", "completed", "error"] = "active",
         error: str | None = None,
     ) -> BackfillStatus:

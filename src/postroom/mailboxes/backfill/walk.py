@@ -18,7 +18,7 @@ from typing import Literal, NoReturn, Protocol, TypeVar
 
 import structlog
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.window import Window
 from postroom.core.errors import (
     AccountUnusable,
@@ -122,7 +122,7 @@ class Walk:
         if self._ids is None:
             self._ids = await self._patiently(lambda: self._list(span))
             if not self._ids and await self._patiently(self._is_last):
-                self._cursor = Cursor.end(self._window)
+                self._cursor = BackfillCursor.end(self._window)
                 return
         while self._ids or self._batch:
             if self._batch is None:

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
-from postroom.core.backfill.cursor import Cursor
+from postroom.core.backfill.cursor import BackfillCursor
 from postroom.core.backfill.job import BackfillJob, FailedMessage, FoundMail
 from postroom.core.backfill.standing import Standing, standing
 from postroom.core.lifecycle import BACKFILL, BackfillStatus
@@ -126,7 +126,7 @@ class BackfillReader:
 def _line(job: BackfillJob, estimate: StoredEstimate | None, now: datetime) -> BackfillLine:
     expected = None if estimate is None else int(estimate.result["to_read"]["expected"])
     found = standing(job, expected, None, now)
-    cursor = Cursor.stored(job.cursor)
+    cursor = BackfillCursor.stored(job.cursor)
     return BackfillLine(job, found, estimate, None if cursor is None else cursor.day, _time_left(job, estimate, found))
 
 

@@ -8,7 +8,7 @@ import structlog
 
 from postroom.core.backfill.job import BackfillJob, Progress
 from postroom.core.errors import IllegalMove
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import QueuePolicy
 from postroom.operations.backfill.backfill import Backfills
 from postroom.operations.people.audit import Signature, signature
 from postroom.store.backfill import backfill_spend
@@ -31,7 +31,7 @@ class BackfillState(NamedTuple):
 class BackfillWork:
     """The work on backfills, for connectors."""
 
-    def __init__(self, database: Database, backfills: Backfills, policy: Policy, clock: Clock) -> None:
+    def __init__(self, database: Database, backfills: Backfills, policy: QueuePolicy, clock: Clock) -> None:
         """`policy` is that of the queue of mail: background jobs wait while live mail waits there."""
         self._database = database
         self._backfills = backfills

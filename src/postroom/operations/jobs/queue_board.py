@@ -10,7 +10,7 @@ from uuid import UUID
 from postroom.core.access import OPERATE, READ
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.lifecycle import InboxState
-from postroom.core.queue.queues import Policy, Queues
+from postroom.core.queue.queues import QueuePolicy, Queues
 from postroom.core.views import Page, Untrusted
 from postroom.operations.caller import Caller
 from postroom.operations.jobs.queues import QueueMessages, QueueName
@@ -162,7 +162,7 @@ async def _load_board(database: Database, queues: Queues, queue: str, window: Wi
     return QueueBoard(queue, policy is not None, is_for_agents, boards, over_time, arrived, ended, window)
 
 
-def _policy(queues: Queues, queue: str) -> Policy | None:
+def _policy(queues: Queues, queue: str) -> QueuePolicy | None:
     return queues[queue] if queue in queues.names else None
 
 

@@ -11,7 +11,7 @@ from postroom.core.bounds import require_queue
 from postroom.core.errors import BadInput
 from postroom.core.queue.envelope import Moment
 from postroom.core.queue.marked_envelope import is_plain, marked_envelope
-from postroom.core.queue.queues import Policy, Queues
+from postroom.core.queue.queues import QueuePolicy, Queues
 from postroom.core.roles import Role
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import QUEUES
@@ -264,7 +264,7 @@ async def replay_since(
 
 
 def _tier_stats(
-    policy: Policy,
+    policy: QueuePolicy,
     tier: str,
     found: dict[tuple[str, str, str], history.Depth],
     streaks: dict[str, dict[str, int]],

@@ -16,7 +16,7 @@ from postroom.core.backfill.rate import due_from, spacing, too_early
 from postroom.core.errors import Conflict, LeaseLost, TooFast
 from postroom.core.lifecycle import BackfillStatus
 from postroom.core.mail.message import storable
-from postroom.core.queue.queues import HISTORY, Policy
+from postroom.core.queue.queues import HISTORY, QueuePolicy
 from postroom.store.backfill.backfill import CHANNEL, capping, load_backfill, locked, moving, showing_spend
 from postroom.store.engine.codecs import as_optional_time, as_uuid, json_text, rows_text
 from postroom.store.engine.database import Notify, Script, sql, transaction
@@ -43,7 +43,7 @@ def hand_out(
     connector_type: str,
     endpoint_identity: str,
     token: UUID,
-    policy: Policy,
+    policy: QueuePolicy,
     day: str,
     now: datetime,
     signed: Signature,
@@ -98,7 +98,7 @@ def _holds(until: datetime | None, now: datetime) -> bool:
 
 @transaction
 def record_progress(
-    id: UUID, progress: Progress, policy: Policy, zone: ZoneInfo, day: str, now: datetime, signed: Signature
+    id: UUID, progress: Progress, policy: QueuePolicy, zone: ZoneInfo, day: str, now: datetime, signed: Signature
 ) -> Script[HeldJob]:
     """Apply a report, and return the state of the job. Raises BadInput, Conflict, LeaseLost and TooFast."""
     status = yield from locked(id)
@@ -194,6 +194,6 @@ def _status_after(
     return "active"
 
 
-def _live_backlog(policy: Policy) -> Script[bool]:
+def _live_backlog(policy: QueuePolicy) -> Script[bool]:
     tiers = [tier for tier in policy.tiers if tier != HISTORY]
     return bool((yield sql("select_live_backlog", policy.queue, tiers)))

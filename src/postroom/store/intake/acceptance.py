@@ -23,7 +23,7 @@ from uuid import UUID
 
 from postroom.core.errors import AccountUnusable, BadInput, Conflict, Refused, TooFast
 from postroom.core.queue.envelope import BETWEEN, Envelope
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import QueuePolicy
 from postroom.store.backfill import backfill_spend
 from postroom.store.backfill.backfill_spend import Admission, Arrived
 from postroom.store.engine.codecs import as_uuid, rows_text
@@ -55,7 +55,7 @@ class RoutedEnvelope:
     id: UUID
     envelope: Envelope
     text: str
-    policy: Policy
+    policy: QueuePolicy
     tier: str
     traceparent: str | None = None
     content_hash: str | None = None

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.lifecycle import InboxState
-from postroom.core.queue.queues import Policy
+from postroom.core.queue.queues import QueuePolicy
 from postroom.store.engine.codecs import as_uuid, from_json, rows_text
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
 from postroom.store.engine.reading import read_rows
@@ -42,7 +42,7 @@ class Depth:
 
 
 @query
-def peek(policy: Policy, most: int) -> Script[list[WaitingMessage]]:
+def peek(policy: QueuePolicy, most: int) -> Script[list[WaitingMessage]]:
     """The first waiting messages, tier by tier."""
     found: list[WaitingMessage] = []
     for tier in policy.tiers:

@@ -17,7 +17,7 @@ from postroom.core.errors import LeaseLost
 from postroom.core.lifecycle import InboxState
 from postroom.core.queue.envelope import Envelope, IngestionTier, PolicyTier, envelope_text, parse_envelope
 from postroom.core.queue.picker import Head, Pick, is_coalesced, pick_many, stale
-from postroom.core.queue.queues import HISTORY, Policy
+from postroom.core.queue.queues import HISTORY, QueuePolicy
 from postroom.core.queue.summary import summarise
 from postroom.core.queue.turns import Ledger, Turn, record_picks, turn_of, undo_picks
 from postroom.store.backfill import backfill_spend
@@ -79,7 +79,7 @@ class Lease(NamedTuple):
 
 @transaction
 def lease(
-    policy: Policy, most: int, token: UUID, now: datetime, summary_id: UUID, limits: Mapping[str, int] = NO_LIMITS
+    policy: QueuePolicy, most: int, token: UUID, now: datetime, summary_id: UUID, limits: Mapping[str, int] = NO_LIMITS
 ) -> Script[Lease]:
     """Pick up to `most` messages, exactly as single picks would. `summary_id` is for a summary, if one is made.
 
@@ -117,7 +117,7 @@ def lease(
     return Lease(leased, passed)
 
 
-def _counts_of(policy: Policy, pick: Pick, now: datetime) -> Iterator[Count]:
+def _counts_of(policy: QueuePolicy, pick: Pick, now: datetime) -> Iterator[Count]:
     yield waited(policy.queue, pick.tier, now - pick.head.accepted_at)
     if pick.starvation_override:
         yield Count("override", policy.queue, pick.tier)
@@ -146,7 +146,7 @@ class _Line:
         return (Head(seq, as_time(accepted_at), bool(fresh)) for _, seq, accepted_at, fresh in self.rows)
 
 
-def _lines(policy: Policy, most: int, tiers: Sequence[str] = ()) -> Script[defaultdict[str, _Line]]:
+def _lines(policy: QueuePolicy, most: int, tiers: Sequence[str] = ()) -> Script[defaultdict[str, _Line]]:
     """The oldest waiting messages of each tier."""
     rows = yield sql("select_lines", policy.queue, list(tiers or policy.tiers), most)
     lines: defaultdict[str, _Line] = defaultdict(_Line)
@@ -155,7 +155,7 @@ def _lines(policy: Policy, most: int, tiers: Sequence[str] = ()) -> Script[defau
     return lines
 
 
-def _end_stale(policy: Policy, now: datetime) -> Script[list[EndedMessage]]:
+def _end_stale(policy: QueuePolicy, now: datetime) -> Script[list[EndedMessage]]:
     """End messages that have waited too long to be useful, from the head of each tier, a limited number."""
     passed: list[EndedMessage] = []
     for tier, patience in policy.auto_ack_after.items():
@@ -168,7 +168,7 @@ def _end_stale(policy: Policy, now: datetime) -> Script[list[EndedMessage]]:
 
 
 def _coalesce(
-    policy: Policy, picks: list[Pick], summary_id: UUID, now: datetime
+    policy: QueuePolicy, picks: list[Pick], summary_id: UUID, now: datetime
 ) -> Script[tuple[list[Pick], list[UUID], list[EndedMessage]]]:
     """Turn the last pick into a summary of all equally young messages of its tier, unless it is the only one."""
     last = picks[-1]
@@ -193,7 +193,7 @@ def _coalesce(
 
 
 def _leased_message(
-    policy: Policy, pick: Pick, row: Sequence[Any], token: UUID, now: datetime, members: Sequence[UUID]
+    policy: QueuePolicy, pick: Pick, row: Sequence[Any], token: UUID, now: datetime, members: Sequence[UUID]
 ) -> LeasedMessage:
     _, attempts, id, policy_tier, ingestion_tier, endpoint, text, traceparent, count, accepted_at = row
     return LeasedMessage(
@@ -371,7 +371,7 @@ def give_up(leased: LeasedMessage, reason: str, now: datetime) -> Script[None]:
 
 
 @transaction
-def adopt_strays(policy: Policy, most: int) -> Script[int]:
+def adopt_strays(policy: QueuePolicy, most: int) -> Script[int]:
     """Move messages of tiers that the settings no longer have to the fallback tier, so that none is stranded."""
     rows = yield sql("select_strays", policy.queue, 1000)
     moved = 0
@@ -383,7 +383,7 @@ def adopt_strays(policy: Policy, most: int) -> Script[int]:
 
 
 @transaction
-def sweep(policy: Policy, now: datetime) -> Script[list[EndedMessage]]:
+def sweep(policy: QueuePolicy, now: datetime) -> Script[list[EndedMessage]]:
     """End what has waited too long, even if nobody leases anything; at most STALE_AT_ONCE per tier."""
     yield from _locked_ledger(policy.queue)
     return (yield from _end_stale(policy, now))

@@ -10,9 +10,9 @@ from uuid import UUID
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput, NotFound
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.actions.approvals import (
@@ -28,11 +28,11 @@ from postroom.operations.overview.watching import mail_changes
 STALE = "open the page again and look at it"
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [ApprovalsPage(site)]
 
 
-class ApprovalsPage(Page):
+class ApprovalsPage(DashboardPage):
     address, title, template = "/approvals", "Approvals", "approvals.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
@@ -56,19 +56,19 @@ class ApprovalsPage(Page):
             form_route(site, "/approvals/reject-several", self._reject_several),
         ]
 
-    async def _approve_several(self, form: Form) -> Done:
+    async def _approve_several(self, form: Form) -> Confirmation:
         return await self._several(form, "approve")
 
-    async def _reject_several(self, form: Form) -> Done:
+    async def _reject_several(self, form: Form) -> Confirmation:
         return await self._several(form, "reject")
 
-    async def _several(self, form: Form, answer: Literal["approve", "reject"]) -> Done:
+    async def _several(self, form: Form, answer: Literal["approve", "reject"]) -> Confirmation:
         chosen = [_read_row(each) for each in form.texts("chosen")]
         answered = await answer_approvals(form.by, answer, chosen)
         sentence = f"{answered.counted} {'approved: being done' if answer == 'approve' else 'rejected: not done'}."
         for reason in list(answered.refused.values())[:1]:
             sentence += f" {len(answered.refused)} did not count: {reason}"
-        return Done(sentence)
+        return Confirmation(sentence)
 
 
 def _read_id(text: str) -> UUID:

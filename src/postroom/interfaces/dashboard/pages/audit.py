@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.people.audit import AuditView, list_audit
@@ -24,11 +24,11 @@ RISKY = ("=", "+", "-", "@", "\t", "\r")
 WriteLine = Callable[[AuditView], str]
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [AuditPage(site)]
 
 
-class AuditPage(Page):
+class AuditPage(DashboardPage):
     address, title, template = "/audit", "Audit", "audit.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:

@@ -8,7 +8,7 @@ from postroom.core.backfill.job import FoundMail
 from postroom.core.errors import NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.ids import read_id
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.backfill.backfill_progress import MOST_DAYS, SpentDay
@@ -18,11 +18,11 @@ JOBS_SHOWN = 25
 CENTS_PER_DOLLAR = 100
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [BackfillPage(site), BackfillJobPage(site)]
 
 
-class BackfillPage(Page):
+class BackfillPage(DashboardPage):
     address, title, template = "/backfill", "Backfill", "backfill.html"
 
     def changes(self) -> AsyncIterator[None]:
@@ -41,7 +41,7 @@ class BackfillPage(Page):
         }
 
 
-class BackfillJobPage(Page):
+class BackfillJobPage(DashboardPage):
     """One backfill: its outcome beside its estimate, its days, its failures, and who did what to it."""
 
     address, title, template = "/backfill/{job}", "Backfill", "backfill/job.html"

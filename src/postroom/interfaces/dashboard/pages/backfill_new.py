@@ -13,9 +13,9 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.providers import PROVIDERS
 from postroom.interfaces.dashboard.charts import Part
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
@@ -26,11 +26,11 @@ ADDRESS = "/backfill/new"
 MOST_DOLLARS = 100_000
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [NewBackfillPage(site)]
 
 
-class NewBackfillPage(Page):
+class NewBackfillPage(DashboardPage):
     address, title, template = ADDRESS, "Plan a backfill", "backfill/new.html"
 
     def __init__(self, site: Site) -> None:
@@ -90,7 +90,7 @@ class NewBackfillPage(Page):
             form_route(self._site, "/backfill/create", self._create),
         ]
 
-    async def _estimate(self, form: Form) -> Done:
+    async def _estimate(self, form: Form) -> Confirmation:
         identity = form.required("endpoint_identity", "choose a mailbox")
         wanted = NewBackfill(
             connector_type=identity.partition(":")[0],
@@ -102,11 +102,11 @@ class NewBackfillPage(Page):
             daily_cost_cap_cents=_cap(form),
         )
         run = await self._runs.start(wanted, form.by.signature)
-        return Done(
+        return Confirmation(
             "The connector counts and reads a sample. Nothing is kept, and nothing is spent.", f"{ADDRESS}?run={run.id}"
         )
 
-    async def _create(self, form: Form) -> Done:
+    async def _create(self, form: Form) -> Confirmation:
         agreed = form.text("agreed")
         agreement = Agreement(
             _id("estimate", form.text("estimate")),
@@ -117,7 +117,7 @@ class NewBackfillPage(Page):
         )
         created = await create_agreed(self._backfills, self._estimates, agreement, form.by.signature)
         overlap = " It overlaps with another one; each message is read once all the same." if created.overlaps else ""
-        return Done(f"The backfill begins when its connector is free.{overlap}", f"/backfill/{created.job.id}")
+        return Confirmation(f"The backfill begins when its connector is free.{overlap}", f"/backfill/{created.job.id}")
 
 
 def _id(name: str, text: str) -> UUID:

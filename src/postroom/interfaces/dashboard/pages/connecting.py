@@ -8,8 +8,8 @@ from starlette.routing import Route
 from postroom.core.access import OWN, OWN_AGAIN
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.mailboxes.gmail.facts import NAME
@@ -18,11 +18,11 @@ from postroom.operations.accounts.accounts import account_of
 from postroom.words.connectors import CONSENT_LEVELS
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [ConnectPage(site)]
 
 
-class ConnectPage(Page):
+class ConnectPage(DashboardPage):
     address, title, template = "/connectors/new", "Connect a mailbox", "connecting.html"
     personal = True
 
@@ -45,23 +45,23 @@ class ConnectPage(Page):
             form_route(self._site, "/connectors/new/forget", self._forget, OWN),
         ]
 
-    async def _begin(self, form: Form) -> Done:
+    async def _begin(self, form: Form) -> Confirmation:
         email = form.text("email")
         self._parts.consents.begin(
             form.visitor.form_token, _address(email) if email else None, _level(form.text("level"))
         )
-        return Done("Now agree on Google's page: step 2.")
+        return Confirmation("Now agree on Google's page: step 2.")
 
-    async def _finish(self, form: Form) -> Done:
+    async def _finish(self, form: Form) -> Confirmation:
         answer = form.required("answer", "paste the address that the browser ended at")
         connected = await self._parts.consents.finish(form.visitor.form_token, answer, form.by.signature)
         account = connected.account
         to = f"/connectors/gmail/{quote(account.endpoint_identity, safe='')}"
-        return Done(" ".join((f"{account.email} is connected.", *connected.warnings)), to)
+        return Confirmation(" ".join((f"{account.email} is connected.", *connected.warnings)), to)
 
-    async def _forget(self, form: Form) -> Done:
+    async def _forget(self, form: Form) -> Confirmation:
         self._parts.consents.forget(form.visitor.form_token)
-        return Done("Begun again: nothing was connected.")
+        return Confirmation("Begun again: nothing was connected.")
 
 
 def _address(text: str) -> str:

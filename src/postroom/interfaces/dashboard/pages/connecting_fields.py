@@ -7,8 +7,8 @@ from starlette.routing import Route
 
 from postroom.core.errors import NotFound
 from postroom.core.mail.providers import PROVIDERS
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.mailboxes.providers import Provider, provider_named
@@ -16,11 +16,11 @@ from postroom.operations.accounts.accounts import account_of
 from postroom.operations.accounts.connecting import connect_with_fields
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [ConnectFieldsPage(site)]
 
 
-class ConnectFieldsPage(Page):
+class ConnectFieldsPage(DashboardPage):
     address, title, template = "/connectors/new/{provider}", "Connect a mailbox", "connecting_fields.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
@@ -33,7 +33,7 @@ class ConnectFieldsPage(Page):
             form_route(self._site, "/connectors/new/{provider}/connect", self._connect),
         ]
 
-    async def _connect(self, form: Form) -> Done:
+    async def _connect(self, form: Form) -> Confirmation:
         provider = _provider_of(form.parameters["provider"])
         email = form.required("email", "write the address of the mailbox")
         given = {each.name: form.exact(each.name) for each in provider.fields}
@@ -41,7 +41,7 @@ class ConnectFieldsPage(Page):
         connected = await connect_with_fields(form.by, self._settings, name, email, given)
         account = connected.account
         to = f"/connectors/{quote(name)}/{quote(account.endpoint_identity, safe='')}"
-        return Done(" ".join((f"{account.email} is connected {provider.facts.way}.", *connected.warnings)), to)
+        return Confirmation(" ".join((f"{account.email} is connected {provider.facts.way}.", *connected.warnings)), to)
 
 
 def _provider_of(name: str) -> Provider:

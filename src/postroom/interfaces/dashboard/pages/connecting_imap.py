@@ -9,8 +9,8 @@ from starlette.routing import Route
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.servers import LabelsAs, Security
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.mailboxes.imap.server_report import in_words
@@ -34,11 +34,11 @@ LABELS: Mapping[LabelsAs, str] = {
 }
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [ConnectImapPage(site)]
 
 
-class ConnectImapPage(Page):
+class ConnectImapPage(DashboardPage):
     address, title, template = "/connectors/imap", "Connect a mailbox over IMAP", "connecting_imap.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
@@ -49,7 +49,7 @@ class ConnectImapPage(Page):
     def actions(self) -> list[Route]:
         return [form_route(self._site, "/connectors/imap/connect", self._connect)]
 
-    async def _connect(self, form: Form) -> Done:
+    async def _connect(self, form: Form) -> Confirmation:
         email = normalised_address(form.required("email", "write the address of the mailbox"))
         password = form.exact("password")
         if not password:
@@ -82,7 +82,7 @@ class ConnectImapPage(Page):
             words = [sending_waits(tried) if tried.servers.smtp_host else f"Mail cannot be sent: {tried.cannot_send}."]
         words += in_words(tried.report, tried.servers.labels_as)
         to = f"/connectors/imap/{quote(account.endpoint_identity, safe='')}"
-        return Done(" ".join((f"{account.email} is connected to {tried.servers.imap_host}.", *words)), to)
+        return Confirmation(" ".join((f"{account.email} is connected to {tried.servers.imap_host}.", *words)), to)
 
 
 def _choices(form: Form, email: str) -> WantedServers:

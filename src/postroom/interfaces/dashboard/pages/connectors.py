@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 
 from postroom.interfaces.dashboard.charts import Part
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.tiers import tier_parts, tier_series
 from postroom.interfaces.dashboard.visit import Visit
@@ -23,11 +23,11 @@ WORDS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [ConnectorsPage(site), ConnectorPage(site)]
 
 
-class ConnectorsPage(Page):
+class ConnectorsPage(DashboardPage):
     """All connectors as cards, and the acts on one, which its own page offers too."""
 
     address, title, template = "/connectors", "Connectors", "connectors.html"
@@ -39,7 +39,7 @@ class ConnectorsPage(Page):
         return changes_on(self._database, CHANNELS)
 
 
-class ConnectorPage(Page):
+class ConnectorPage(DashboardPage):
     address, title, template = "/connectors/{type}/{identity:path}", "Connector", "connector.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.connectors.filters import read_filters
@@ -12,11 +12,11 @@ from postroom.words.connectors import CONTACT_SOURCES, STORED
 MOST_SHOWN = 200
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [FiltersPage(site)]
 
 
-class FiltersPage(Page):
+class FiltersPage(DashboardPage):
     address, title, template = "/filters", "Filters", "filters.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:

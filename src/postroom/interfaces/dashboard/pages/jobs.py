@@ -12,9 +12,9 @@ from postroom.core.access import ANSWER
 from postroom.core.errors import NotFound
 from postroom.core.jobs.types import CATALOGUE
 from postroom.interfaces.dashboard.charts import Part, Series
-from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
+from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
@@ -42,11 +42,11 @@ PATIENCE_S = 1.5
 WORDS: Mapping[str, object] = {"moods": MOODS, "verbs": VERBS, "consequences": CONSEQUENCES}
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [JobsPage(site), BulkPage(site), JobPage(site)]
 
 
-class JobsPage(Page):
+class JobsPage(DashboardPage):
     address, title, template = "/jobs", "Jobs", "jobs.html"
 
     def __init__(self, site: Site, patience_s: float = PATIENCE_S) -> None:
@@ -95,18 +95,18 @@ class JobsPage(Page):
             form_route(self._site, "/jobs/cause/{verb}", self._cause),
         ]
 
-    async def _bulk(self, form: Form) -> Done | Response:
+    async def _bulk(self, form: Form) -> Confirmation | Response:
         filters = _filters({name: form.text(name) for name in ("stage", "type", "account", "error") if form.text(name)})
         begin = form.required("begin", "open the list again, and use its button")
         return await self._to_many(
             form, await choose_by_filters(self._database, form.parameters["verb"], filters, begin)
         )
 
-    async def _cause(self, form: Form) -> Done | Response:
+    async def _cause(self, form: Form) -> Confirmation | Response:
         key = form.required("cause", "open the page again, and use its button")
         return await self._to_many(form, await choose_by_cause(self._database, form.parameters["verb"], key))
 
-    async def _to_many(self, form: Form, chosen: ChosenJobs) -> Done | Response:
+    async def _to_many(self, form: Form, chosen: ChosenJobs) -> Confirmation | Response:
         """Start the work; if it takes longer, show its own page instead of a sentence."""
         run_id = uuid4()
 
@@ -118,10 +118,10 @@ class JobsPage(Page):
         task = await self._runs.wait(task.id, self._patience_s)
         if task.state != "done" or (ended := task.result) is None:
             return RedirectResponse(f"/jobs/runs/{task.id}", SEE_OTHER)
-        return Done(f"{ended.done:,} of {_jobs_text(ended.chosen)} {PAST[ended.verb]}.")
+        return Confirmation(f"{ended.done:,} of {_jobs_text(ended.chosen)} {PAST[ended.verb]}.")
 
 
-class BulkPage(Page):
+class BulkPage(DashboardPage):
     """A change of many jobs: how far it has come. After a restart, as far as the audit log knows."""
 
     address, title, template = "/jobs/runs/{run}", "Jobs", "jobs/bulk.html"
@@ -161,12 +161,12 @@ class BulkPage(Page):
         self._runs.close()
         super().close()
 
-    async def _cancel(self, form: Form) -> Done:
+    async def _cancel(self, form: Form) -> Confirmation:
         await self._runs.cancel(self._runs.look(form.parameters["run"]).id)
-        return Done("It stops where it is; what was done stays done.")
+        return Confirmation("It stops where it is; what was done stays done.")
 
 
-class JobPage(Page):
+class JobPage(DashboardPage):
     address, title, template = "/jobs/{id}", "Job", "job.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:

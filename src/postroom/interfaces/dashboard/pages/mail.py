@@ -11,9 +11,9 @@ from starlette.routing import Route
 
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.mail_frame import frame_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
@@ -44,11 +44,11 @@ PATIENCE = timedelta(seconds=1.5)
 VIEWS = ("text", "html")
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [MailPage(site), MessagePage(site)]
 
 
-class MailPage(Page):
+class MailPage(DashboardPage):
     address, title, template = "/mail", "Mail", "mail.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
@@ -107,17 +107,17 @@ class MailPage(Page):
     def actions(self) -> list[Route]:
         return [form_route(self._site, "/mail/bring-back", self._bring_back)]
 
-    async def _bring_back(self, form: Form) -> Done:
+    async def _bring_back(self, form: Form) -> Confirmation:
         """Undo all that was hidden since then; without a time, ever."""
         selection = UndoSelection(since=self._since(form.text("since") or None), hidden=True)
         undone = await undo_selection(form.by, selection)
         if not undone.actions and not undone.canceled:
-            return Done("Nothing to undo.")
+            return Confirmation("Nothing to undo.")
         canceled = f" Canceled {counted(undone.canceled, 'action')} not yet done." if undone.canceled else ""
-        return Done(f"Bringing back {counted(undone.messages, 'message')}.{canceled}")
+        return Confirmation(f"Bringing back {counted(undone.messages, 'message')}.{canceled}")
 
 
-class MessagePage(Page):
+class MessagePage(DashboardPage):
     address, title, template = "/mail/{message}", "Mail", "message.html"
 
     def __init__(self, site: Site, patience: timedelta = PATIENCE) -> None:
@@ -133,7 +133,7 @@ class MessagePage(Page):
     def actions(self) -> list[Route]:
         return [form_route(self._site, "/mail/{message}/do", self._do), frame_route(self._site, self._parts.html)]
 
-    async def _do(self, form: Form) -> Done:
+    async def _do(self, form: Form) -> Confirmation:
         name = form.required("action", "choose what to do")
         if name in NAME_A_LABEL:
             name = f"{name} {form.required('label', 'name the label')}"
@@ -141,7 +141,7 @@ class MessagePage(Page):
         message = form.parameters["message"]
         asked = await request_action(form.by, message, steps, self._parts.policy)
         outcome = await wait_for_outcome(self._database, asked, self._patience)
-        return Done(_sentence(outcome.what), action=str(outcome.action_id))
+        return Confirmation(_sentence(outcome.what), action=str(outcome.action_id))
 
 
 def _values(shown: MailDetail | EventDetail, visit: Visit) -> Mapping[str, object]:

@@ -8,7 +8,7 @@ from postroom.core.errors import NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.outbound_counts import CLASSES_OF_FAILURE, Counts
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.outbound.outbound_overview import (
@@ -48,11 +48,11 @@ SUPPRESSED_SHOWN = 15
 NEWEST_SEQ = 2**62
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [OutboundPage(site), OutgoingMailPage(site)]
 
 
-class OutboundPage(Page):
+class OutboundPage(DashboardPage):
     address, title, template = "/outbound", "Outbound", "outbound.html"
 
     def changes(self) -> AsyncIterator[None]:
@@ -126,7 +126,7 @@ class OutboundPage(Page):
         }
 
 
-class OutgoingMailPage(Page):
+class OutgoingMailPage(DashboardPage):
     """One mail: its recipients, the attempts, and what their servers said."""
 
     address, title, template = "/outbound/{message}", "Outgoing mail", "outbound/conversation.html"

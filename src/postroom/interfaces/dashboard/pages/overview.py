@@ -10,7 +10,7 @@ from postroom.core.queue.queues import EMAIL, GATEWAY, HISTORY
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.display import TIER_KINDS, shown, span, words
 from postroom.interfaces.dashboard.flow import Place, Ribbon
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.overview.overview import WINDOWS, WindowName
@@ -30,11 +30,11 @@ TITLES = ("Came in", "Tier, and its wait", "Decided", "Done")
 TIERS = (*EMAIL.tiers, HISTORY, *GATEWAY.tiers)
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [OverviewPage(site)]
 
 
-class OverviewPage(Page):
+class OverviewPage(DashboardPage):
     address, title, template = "/", "Overview", "overview.html"
 
     def __init__(self, site: Site) -> None:

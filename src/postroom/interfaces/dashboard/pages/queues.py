@@ -8,7 +8,7 @@ from postroom.core.errors import BadInput
 from postroom.interfaces.dashboard.charts import Series
 from postroom.interfaces.dashboard.display import tier_kind, words
 from postroom.interfaces.dashboard.ids import read_id
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.tiers import tier_series
 from postroom.interfaces.dashboard.visit import Visit
@@ -33,11 +33,11 @@ ENDED_CHOICES = (("summaries", "Coalesced"), ("auto_acked", "Auto-acked"), ("fai
 DEFAULT_KIND: EndedKind = "summaries"
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [QueuesPage(site)]
 
 
-class QueuesPage(Page):
+class QueuesPage(DashboardPage):
     address, title, template = "/queues", "Queues", "queues.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:

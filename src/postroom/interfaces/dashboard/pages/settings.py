@@ -15,7 +15,7 @@ from postroom.core.choices import choice
 from postroom.core.days import zone_named
 from postroom.core.visitors import PERSON_ROLES, PersonRole
 from postroom.interfaces.dashboard.forms import Form, form_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.actions.protection import list_protected
@@ -39,11 +39,11 @@ LIFETIMES: Mapping[str, timedelta | None] = {
 }
 
 
-def pages(site: Site) -> list[Page]:
+def pages(site: Site) -> list[DashboardPage]:
     return [SettingsPage(site)]
 
 
-class SettingsPage(Page):
+class SettingsPage(DashboardPage):
     address, title, template = "/settings", "Settings", "settings.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:

@@ -9,8 +9,8 @@ from starlette.routing import Route
 
 from postroom.core.access import ANSWER
 from postroom.core.errors import BadInput, Conflict, NotFound
-from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.pages.rules.drafts import Drafts
 from postroom.interfaces.dashboard.pages.rules.edited import EXAMPLE, EditedRule, check, edited_from, edited_of
 from postroom.interfaces.dashboard.pages.rules.fields import ACTIONS, CONDITIONS, prefilled
@@ -56,7 +56,7 @@ class EditorParts:
         return say(response, Said(problem, "bad")) if problem else response
 
 
-class NewRulePage(Page):
+class NewRulePage(DashboardPage):
     """The editor for a new rule, and the routes of the editor's forms."""
 
     address, title, template = "/rules/new", "New rule", "rules/new.html"
@@ -97,7 +97,7 @@ class NewRulePage(Page):
             return self._editor.kept(edited, str(error))
         return self._editor.kept(edited)
 
-    async def _save(self, form: Form) -> Done | Response:
+    async def _save(self, form: Form) -> Confirmation | Response:
         edited = edited_from(form)
         try:
             return await self._store(edited, form)
@@ -117,12 +117,12 @@ class NewRulePage(Page):
         )
         return self._editor.kept(replace(edited, version=newest.version), problem)
 
-    async def _store(self, edited: EditedRule, form: Form) -> Done | Response:
+    async def _store(self, edited: EditedRule, form: Form) -> Confirmation | Response:
         draft, database = edited.draft(), self._database
         if edited.rule_id is None:
             await add_rules(form.by, [draft], allow_missing=edited.allow_missing)
             view = await load_rule(database, draft.name)
-            return Done(f"“{view.name}” is a rule now.", to=f"/rules/{view.id}")
+            return Confirmation(f"“{view.name}” is a rule now.", to=f"/rules/{view.id}")
         try:
             before = (await read_rule(database, self._clock, edited.rule_id)).rule
         except NotFound:
@@ -135,10 +135,10 @@ class NewRulePage(Page):
             version=edited.version,
             allow_missing=edited.allow_missing,
         )
-        return Done(f"“{view.name}” is saved.", to=f"/rules/{view.id}")
+        return Confirmation(f"“{view.name}” is saved.", to=f"/rules/{view.id}")
 
 
-class RulePage(Page):
+class RulePage(DashboardPage):
     """One rule: its hits, its results in shadow, and the editor for those who may change it."""
 
     address, title, template = "/rules/{rule}", "Rule", "rules/rule.html"

@@ -10,8 +10,8 @@ from starlette.routing import Route
 
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
-from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.pages.rules.drafts import Drafts
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
@@ -23,7 +23,7 @@ MOST_KEPT = 20
 MOST_ROWS = 1_000
 
 
-class ImportPage(Page):
+class ImportPage(DashboardPage):
     address, title, template = "/rules/import", "Import rules", "rules/import.html"
 
     def __init__(self, site: Site) -> None:
@@ -52,16 +52,16 @@ class ImportPage(Page):
         found = await read_import(self._database, content, format)
         return RedirectResponse(f"/rules/import?file={self._files.keep(found)}", SEE_OTHER)
 
-    async def _keep(self, form: Form) -> Done:
+    async def _keep(self, form: Form) -> Confirmation:
         found = await keep_import(form.by, self._find_import(form))
         kept = f"/rules/import?file={self._files.keep(found)}"
         many = counted(len(found.added), "rule")
-        return Done(f"{many} came over. What came over is off until you turn it on.", to=kept)
+        return Confirmation(f"{many} came over. What came over is off until you turn it on.", to=kept)
 
-    async def _enable(self, form: Form) -> Done:
+    async def _enable(self, form: Form) -> Confirmation:
         names = self._find_import(form).harmless
         count = await enable_rules(form.by, names)
-        return Done(f"{counted(count, 'rule')} {'is' if count == 1 else 'are'} on.", to="/rules")
+        return Confirmation(f"{counted(count, 'rule')} {'is' if count == 1 else 'are'} on.", to="/rules")
 
     def _find_import(self, form: Form) -> ReadImport:
         found = self._files.find(form.text("file"))

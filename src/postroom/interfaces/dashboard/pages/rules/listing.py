@@ -8,9 +8,9 @@ from starlette.routing import Route
 
 from postroom.core.errors import NotFound
 from postroom.core.rules.rule import SCOPES, ScopeName
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.rules import proposals
 from postroom.operations.rules.rule_changes import (
@@ -36,7 +36,7 @@ def rule_id(given: str) -> UUID:
     return read_id(given, NotFound("there is no such rule; it may have been removed"))
 
 
-class RulesPage(Page):
+class RulesPage(DashboardPage):
     address, title, template = "/rules", "Rules", "rules/list.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
@@ -71,22 +71,22 @@ class RulesPage(Page):
             form_route(site, "/rules/proposals/{proposal}/accept", self._accept),
         ]
 
-    async def _remove(self, form: Form) -> Done:
+    async def _remove(self, form: Form) -> Confirmation:
         line = await read_rule(self._database, self._clock, _rule(form))
         await delete_rule(form.by, line.rule.id)
-        return Done(f"“{line.rule.name}” is removed. Its text is in the audit log.", to="/rules")
+        return Confirmation(f"“{line.rule.name}” is removed. Its text is in the audit log.", to="/rules")
 
-    async def _end_shadow(self, form: Form) -> Done:
+    async def _end_shadow(self, form: Form) -> Confirmation:
         line = await read_rule(self._database, self._clock, _rule(form))
         ended = await end_shadow(form.by, line.rule.id)
         doubts = f" Mind: {'; '.join(ended.doubts)}." if ended.doubts else ""
-        return Done(f"“{line.rule.name}” acts from now on.{doubts}")
+        return Confirmation(f"“{line.rule.name}” acts from now on.{doubts}")
 
-    async def _accept(self, form: Form) -> Done:
+    async def _accept(self, form: Form) -> Confirmation:
         active = form.text("as") == "active"
         accepted = await proposals.accept_proposal(form.by, _proposal(form), active=active)
         so_far = "" if active else ", in shadow: it decides, and nothing is done"
-        return Done(f"“{accepted.rule}” is a rule now{so_far}.")
+        return Confirmation(f"“{accepted.rule}” is a rule now{so_far}.")
 
 
 def _rule(form: Form) -> UUID:

@@ -12,8 +12,8 @@ from postroom.core.errors import BadInput, NotFound, Refused
 from postroom.core.rules.documents import write_rule
 from postroom.core.rules.draft import RuleDraft
 from postroom.interfaces.dashboard.charts import Part
-from postroom.interfaces.dashboard.forms import SEE_OTHER, Done, Form, form_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.pages.rules.edited import EditedRule, edited_from
 from postroom.interfaces.dashboard.pages.rules.editor import WINDOWS, EditorParts
 from postroom.interfaces.dashboard.site import Site
@@ -44,7 +44,7 @@ class Simulated:
     cost: CostEstimate
 
 
-class SimulationPage(Page):
+class SimulationPage(DashboardPage):
     address, title, template = "/rules/simulations/{task}", "Simulation", "rules/simulation.html"
 
     def __init__(self, site: Site, editor: EditorParts) -> None:
@@ -103,7 +103,7 @@ class SimulationPage(Page):
         before = (await read_rule(self._database, self._clock, edited.rule_id)).rule.name
         return ChangeOfRules([active], without=[before] if before != draft.name else [])
 
-    async def _cancel(self, form: Form) -> Done:
+    async def _cancel(self, form: Form) -> Confirmation:
         task = self._tasks.look(form.parameters["task"])
         await self._tasks.cancel(task.id)
-        return Done("Canceled; nothing was changed.", to=task.about.back)
+        return Confirmation("Canceled; nothing was changed.", to=task.about.back)

@@ -9,8 +9,8 @@ from starlette.routing import Route
 from postroom.core.rules.draft import RuleDraft
 from postroom.core.rules.in_words import conditions_in_words
 from postroom.core.rules.starter import starters
-from postroom.interfaces.dashboard.forms import Done, Form, form_route
-from postroom.interfaces.dashboard.page import Page
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
+from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.installation.long_tasks import LongTask, LongTasks, Report
@@ -22,7 +22,7 @@ GOOD_FOR_S = 600.0
 Figures = Mapping[str, StarterView]
 
 
-class StartersPage(Page):
+class StartersPage(DashboardPage):
     address, title, template = "/rules/starter", "Starter rules", "rules/starters.html"
 
     def __init__(self, site: Site) -> None:
@@ -68,12 +68,12 @@ class StartersPage(Page):
         self._counted_since = self._clock()
         return self._counting
 
-    async def _add(self, form: Form) -> Done:
+    async def _add(self, form: Form) -> Confirmation:
         kept = await add_starters(form.by, [form.parameters["starter"]])
         if not kept.added:
-            return Done("These rules are there already; nothing was changed. They may be off: see Rules.")
+            return Confirmation("These rules are there already; nothing was changed. They may be off: see Rules.")
         names = ", ".join(f"“{name}”" for name in kept.added)
-        return Done(f"Added and on: {names}.")
+        return Confirmation(f"Added and on: {names}.")
 
 
 def _words(rule: RuleDraft) -> tuple[str, str, str]:
