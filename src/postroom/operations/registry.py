@@ -74,6 +74,7 @@ MODULES = (
     "rules.rule_plans",
     "rules.rule_trial",
     "rules.shadow",
+    "rules.simulation",
     "rules.starter_rules",
 )
 """The modules that declare operations. Commands import the one that they need, other interfaces all."""

@@ -2,7 +2,6 @@
 
 import typer
 
-from postroom.core.mail.retention import RetentionPolicy
 from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.output import show_json, show_list, show_one
 from postroom.interfaces.cli.session import Session, command_group
@@ -28,11 +27,10 @@ add_commands(app, "retention", "mail.retention", preview=_show_preview)
 @app.command()
 def prune(session: Session, yes: Yes = False) -> None:
     """Prune now: what would go is shown, and pruned when you confirm. It cannot be undone."""
-    policy = _policy(session)
     if not yes:
-        _print(session.act(retention.preview, policy))
+        _print(session.ask(retention.preview))
         typer.confirm("Prune this?", abort=True)
-    counts = session.act(retention.prune, policy)
+    counts = session.ask(retention.prune)
     line = f"{counts.messages} messages pruned, {counts.held} held for now.\n{retention.ONLY_OURS}"
     session.show_line(_counts(counts), line)
 
@@ -40,16 +38,11 @@ def prune(session: Session, yes: Yes = False) -> None:
 @app.command()
 def enable(session: Session, yes: Yes = False) -> None:
     """Prune every day under these settings. When the settings change, this is asked for again."""
-    policy = _policy(session)
     if not yes:
-        show_one(retention.kept_times(policy))
+        show_one(retention.kept_times(session.settings.retention.policy))
         typer.confirm("Prune every day under these settings?", abort=True)
-    changed = session.act(retention.enable, policy)
+    changed = session.ask(retention.enable)
     session.show_result(changed.name, changed.result, key="name")
-
-
-def _policy(session: Session) -> RetentionPolicy:
-    return session.settings.retention.policy
 
 
 def _counts(counts: PruneCounts) -> dict[str, object]:

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated
 
+from postroom.core.access import READ
 from postroom.core.errors import ModelRefused
 from postroom.core.moments import LONG_AGO
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.rules.draft import RuleDraft
 from postroom.operations.accounts.accounts import find_account
-from postroom.operations.operation import Argument
+from postroom.operations.nouns import RULES
+from postroom.operations.operation import Argument, dialogue
 from postroom.operations.rules.rules import with_resolved_scopes
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
@@ -48,15 +50,17 @@ class CostEstimate:
     basis: str
 
 
+@RULES.operation(READ, dialogue("simulate"))
 async def simulate_change(
     database: Database,
     settings: Settings,
+    /,
     change: ChangeOfRules,
     now: datetime,
     progress: Progress,
     mail: PastMail = ALL_MAIL,
 ) -> SimulationResult:
-    """Replay the mail under the present rules and under the changed ones."""
+    """Replay stored mail under the present rules and under the changed ones."""
     account_id = None if mail.account is None else (await find_account(database, mail.account)).id
     drafts: Sequence[RuleDraft] = await with_resolved_scopes(database, change.drafts)
     stored = await database.run(list_rules())
