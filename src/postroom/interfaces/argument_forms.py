@@ -160,7 +160,5 @@ def _type(hint: Any) -> Any:
 @cache
 def _object(made: Any) -> Any:
     """An object among the arguments: read as strictly as they are, then made."""
-    arguments = arguments_of(made)
-    form = form_of_arguments(made.__name__, arguments)
-    names = [each.name for each in arguments]
-    return Annotated[form, AfterValidator(lambda read: made(**{name: getattr(read, name) for name in names}))]
+    form = form_of_arguments(made.__name__, arguments_of(made))
+    return Annotated[form, AfterValidator(lambda read: made(**vars(read)))]

@@ -124,6 +124,8 @@ def _writer(hint: Any) -> Write | None:
     if origin in _LISTS:
         write = _writer(arguments[0])
         return list if write is None else lambda value: [write(each) for each in value]
+    if origin in (dict, Mapping) and arguments == (str, Any):
+        return to_jsonable_python
     if origin in (dict, Mapping):
         key, write = _key_writer(arguments[0]), writer_of(arguments[1])
         return lambda value: {key(name): write(each) for name, each in value.items()}
