@@ -13,10 +13,9 @@ from postroom.core.access import Access
 from postroom.core.roles import Role
 from postroom.core.visitors import PERSON_ROLES, PersonRole
 from postroom.interfaces.http.api.registry import NOUNS  # with the description of the API, which declares itself
-from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME
 from postroom.operations.operation import Operation
 from postroom.operations.registry import nouns
-from support.same_access import ONLY_FORMS, ONLY_TOOLS, ROWS
+from support.same_access import ONLY_FORMS
 
 assert NOUNS
 Interface = Literal["API", "MCP"]
@@ -42,28 +41,23 @@ class AccessRow:
 
 
 def access_rows() -> list[AccessRow]:
-    """Every operation of the table, then the tools and the forms that are in no table yet."""
+    """Every operation of the table, then the forms that are in no table yet."""
     declared = [_row_of(each) for noun in nouns() for each in noun.operations]
-    tools = [_row_of_tool(name) for name in ONLY_TOOLS if not _is_declared(name, declared)]
-    forms = [_row_of_form(path, access) for path, access in ONLY_FORMS.items()]
-    return [*declared, *tools, *forms]
+    return [*declared, *(_row_of_form(path, access) for path, access in ONLY_FORMS.items())]
 
 
 def _row_of(operation: Operation) -> AccessRow:
     access, http = operation.access, operation.http
-    path = f"{http.method} {http.path}" if http else None
-    declared = {each.tool.name for noun in nouns() for each in noun.operations if each.tool}
-    tools = {tool for tool, other in ROWS if path == other} - declared
-    tools |= {operation.tool.name} if operation.tool else set()
+    tools = (operation.tool.name,) if operation.tool else ()
     return AccessRow(
         operation.noun.title,
         first_clause(operation.description),
         tuple(f"postroom {words}" for words in _command_words(operation)),
-        path,
-        tuple(sorted(tools)),
+        f"{http.method} {http.path}" if http else None,
+        tools,
         tuple(sorted(operation.forms)),
         _people(access) if http or operation.forms else {},
-        _tokens(access.tokens if http else (), tools),
+        _tokens(access.tokens if http else (), operation.tokens),
     )
 
 
@@ -73,17 +67,8 @@ def _command_words(operation: Operation) -> Iterable[str]:
     return (*made, *operation.dialogues)
 
 
-def _row_of_tool(name: str) -> AccessRow:
-    tool = TOOLS_BY_NAME[name]
-    return AccessRow("Only over MCP", first_clause(tool.description), (), None, (name,), (), {}, _tokens((), {name}))
-
-
 def _row_of_form(path: str, access: Access) -> AccessRow:
     return AccessRow("Only on the pages", "", (), None, (), (path,), _people(access), {})
-
-
-def _is_declared(tool: str, rows: Iterable[AccessRow]) -> bool:
-    return any(tool in row.tools for row in rows)
 
 
 def _people(access: Access) -> dict[PersonRole, str]:
@@ -91,11 +76,11 @@ def _people(access: Access) -> dict[PersonRole, str]:
     return dict.fromkeys(admitted, PROVES if access.is_fresh else "yes")
 
 
-def _tokens(api: Iterable[Role], tools: Iterable[str]) -> dict[Role, frozenset[Interface]]:
+def _tokens(api: Iterable[Role], tool: Iterable[Role]) -> dict[Role, frozenset[Interface]]:
     admitted: dict[Role, set[Interface]] = {}
     for role in api:
         admitted.setdefault(role, set()).add("API")
-    for role in (role for tool in tools for role in TOOLS_BY_NAME[tool].roles):
+    for role in tool:
         admitted.setdefault(role, set()).add("MCP")
     return {role: frozenset(interfaces) for role, interfaces in admitted.items()}
 

@@ -25,7 +25,6 @@ from postroom.interfaces.cli.root import command_tree
 from postroom.interfaces.http.mcp.operation import McpTool
 from postroom.interfaces.http.mcp.registry import ALL_TOOLS, TOOLS_BY_NAME
 from postroom.interfaces.http.mcp.schemas import input_schema, output_schema
-from postroom.interfaces.http.mcp.tool import Tool
 from postroom.settings.reading import NOT_SETTINGS, Setting, known_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for a run as a program
@@ -93,7 +92,7 @@ def tools_reference() -> str:
     return "\n\n".join(map(tool_section, ALL_TOOLS))
 
 
-def tool_section(tool: Tool | McpTool) -> str:
+def tool_section(tool: McpTool) -> str:
     roles = ", ".join(f"`{role}`" for role in Role if role in tool.roles)
     hints = tool.hints
     kinds = [

@@ -20,12 +20,10 @@ from starlette.types import Receive, Scope
 from postroom import __version__
 from postroom.core.errors import AccessRefused
 from postroom.core.roles import Principal, Role
-from postroom.interfaces.argument_forms import read_arguments
 from postroom.interfaces.http.access import require_role
 from postroom.interfaces.http.mcp.operation import McpTool
 from postroom.interfaces.http.mcp.registry import TOOLS_BY_NAME, tools_of
 from postroom.interfaces.http.mcp.schemas import input_schema, output_schema
-from postroom.interfaces.http.mcp.tool import Call, Tool
 from postroom.interfaces.http.mcp.untrusted import cleaned
 from postroom.interfaces.http.services import Services
 from postroom.operations.caller import Ends
@@ -99,15 +97,11 @@ def _hung_up(scope: Scope) -> Any:
 
 
 async def _answer(
-    tool: Tool | McpTool, services: Services, principal: Principal, ends: Ends, given: Mapping[str, Any] | None
+    tool: McpTool, services: Services, principal: Principal, ends: Ends, given: Mapping[str, Any] | None
 ) -> types.CallToolResult:
     try:
         require_role(principal, tool)
-        if isinstance(tool, Tool):
-            call = Call(services, principal, ends)
-            answer = await tool.run(call, read_arguments(tool.name, tool.arguments, given))
-        else:
-            answer = await tool.run(services.parts, services.caller(principal, ends), given)
+        answer = await tool.run(services.parts, services.caller(principal, ends), given)
         if principal.role is not Role.CONNECTOR:
             answer = cleaned(answer)
         text = orjson.dumps(answer).decode()
@@ -130,7 +124,7 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-def _listed(tool: Tool | McpTool) -> types.Tool:
+def _listed(tool: McpTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
