@@ -4,9 +4,8 @@ A page is a module in `pages/` with a subclass of `Page`, a function `pages` tha
 board.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import aclosing
 from typing import ClassVar
 
@@ -22,6 +21,7 @@ from postroom.interfaces.dashboard.boards import TOKEN_MARKER, Boards
 from postroom.interfaces.dashboard.said import forget_said, said_before
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.overview.channels import changes_on
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -38,6 +38,8 @@ class DashboardPage(ABC):
     """The template of the board. It gets the values of `read`."""
     personal: ClassVar[bool] = False
     """Whether two people of one role see different boards."""
+    channels: ClassVar[Collection[str]] = ()
+    """Where changes of what the board shows are announced."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -53,13 +55,12 @@ class DashboardPage(ABC):
         Raises NotFound if there is no such page, and BadInput if a filter makes no sense.
         """
 
-    async def changes(self) -> AsyncIterator[None]:
+    def changes(self) -> AsyncIterator[None]:
         """Yield at once, and then whenever something may have changed since the last value was taken.
 
-        By default nothing is announced: the board is read again every few seconds.
+        By default these are the changes announced on `channels`; the board is read again every few seconds anyway.
         """
-        yield
-        await asyncio.Event().wait()
+        return changes_on(self._database, self.channels)
 
     def actions(self) -> list[Route]:
         """Return the routes of the page's forms, and of the parts that it loads later."""

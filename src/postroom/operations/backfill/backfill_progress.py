@@ -1,6 +1,6 @@
 """Backfills as people follow them: how far, how fast, what was spent against the cap, and when they end."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Annotated
@@ -13,7 +13,6 @@ from postroom.core.lifecycle import BACKFILL, BackfillStatus
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.views import Internal, Page, Shown
 from postroom.operations.backfill.backfill import Backfills
-from postroom.operations.overview.channels import changes_on
 from postroom.operations.people.audit import list_audit_of
 from postroom.store.backfill import backfill
 from postroom.store.backfill import backfill_estimates as estimates
@@ -26,6 +25,7 @@ from postroom.store.people.audit import AuditView
 
 OPEN: tuple[BackfillStatus, ...] = ("active", "pending", "cost_capped", "paused", "error")
 """The states of jobs that have not ended, those at work first."""
+CHANNELS = (backfill.CHANNEL,)
 MOST_OPEN = 20
 MOST_DAYS = 14
 MOST_FAILURES = 20
@@ -75,9 +75,6 @@ class BackfillReader:
     def __init__(self, backfills: Backfills) -> None:
         self._backfills = backfills
         self._database = backfills.database
-
-    def changes(self) -> AsyncIterator[None]:
-        return changes_on(self._database, (backfill.CHANNEL,))
 
     async def open_jobs(self) -> list[BackfillLine]:
         """Jobs that have not ended, those at work first."""

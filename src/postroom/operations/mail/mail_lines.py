@@ -23,8 +23,10 @@ from postroom.core.views import Internal, Page, Untrusted
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.nouns import MAIL
 from postroom.operations.operation import dialogue
+from postroom.store.actions import decisions
 from postroom.store.engine.cursors import read_cursor
 from postroom.store.engine.database import Database
+from postroom.store.intake import acceptance
 from postroom.store.mail import mail_lists
 from postroom.store.mail.mail_lists import MOST_COUNTED as MOST_COUNTED
 from postroom.store.mail.mail_lists import ListedEvent, ListedPage, MailFilter, StateCounts
@@ -35,6 +37,8 @@ from postroom.words import actions as action_words
 from postroom.words.states import EVENT_STATES, Mood, state_of
 from postroom.words.tiers import tier_reason
 
+CHANNELS = (acceptance.CHANNEL, decisions.CHANNEL)
+"""Where changes of mail are announced: some arrived, was decided on or acted on."""
 PAGE = 50
 SPANS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 LATELY = timedelta(days=7)

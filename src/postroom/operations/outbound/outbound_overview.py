@@ -4,7 +4,7 @@ Every name, address and reply in these views may be a stranger's text; the page 
 """
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite, nan
@@ -20,7 +20,6 @@ from postroom.core.outbound.time_buckets import Spread
 from postroom.core.views import Page, Untrusted
 from postroom.operations.outbound.evenness_history import EvennessHistory
 from postroom.operations.outbound.outbound_stats import HOUR, OutboundStats, stats_of
-from postroom.operations.overview.channels import changes_on
 from postroom.settings.outbound import OutboundSettings
 from postroom.store.actions import pauses
 from postroom.store.engine.database import Database
@@ -30,7 +29,7 @@ from postroom.store.outbound.destinations import DestinationPause, list_destinat
 from postroom.store.outbound.outbound_figures import SenderService, load_figures
 from postroom.store.outbound.outbound_results import ClassResults as ClassResults
 from postroom.store.outbound.outbound_results import OutboundResults, load_results
-from postroom.store.outbound.outbound_signals import CHANNEL
+from postroom.store.outbound.outbound_signals import CHANNEL as OUTBOUND
 from postroom.store.outbound.outbound_views import (
     EvennessHour as EvennessHour,
 )
@@ -54,6 +53,7 @@ MAIL_STATES: dict[str, tuple[DeliveryState, ...]] = {
     "canceled": ("canceled",),
 }
 """The choices of states in which mail can be listed."""
+CHANNELS = (OUTBOUND, pauses.CHANNEL)
 MOST_WATCHED = 50
 MOST_DESTINATIONS = 25
 MOST_RECIPIENTS = 200
@@ -147,9 +147,6 @@ class OutboundOverview:
         self._clock = clock
         self._evenness = EvennessHistory(database)
         self.threshold = settings.abuse_threshold
-
-    def changes(self) -> AsyncIterator[None]:
-        return changes_on(self._database, (CHANNEL, pauses.CHANNEL))
 
     def since(self, window: Window) -> datetime:
         """The hour in which the window begins."""

@@ -1,6 +1,6 @@
 """The rules as pages show them: in words, with how often and when each last decided, some at a time."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, NamedTuple
@@ -17,7 +17,6 @@ from postroom.core.views import Page, Untrusted
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.nouns import RULES
 from postroom.operations.operation import Argument, FoundBy, Limit, Next, command, get
-from postroom.operations.overview.channels import changes_on
 from postroom.operations.rules.rules import rule_named, rule_row
 from postroom.store.actions import decisions
 from postroom.store.engine.database import Database
@@ -29,6 +28,8 @@ from postroom.store.rules.shadow_reports import Tally, shadow_tallies
 from postroom.system.wall_clock import Clock
 from postroom.words.actions import rule_does
 
+CHANNELS = (rules.CHANNEL, decisions.CHANNEL)
+"""Where changes of rules, proposals and decisions are announced."""
 DAYS = 7
 """The window of hits, in days."""
 MOST = 100
@@ -135,11 +136,6 @@ async def read_rule(database: Database, clock: Clock, /, rule: RuleId) -> RuleLi
     view, now = await database.run(rule_lists.rule_with_id(rule)), clock()
     hits = await database.run(rule_lists.rule_hits(now - timedelta(days=DAYS)))
     return (await _lines(database, [view], hits, now))[0]
-
-
-def rule_changes(database: Database) -> AsyncIterator[None]:
-    """Yield at once, and then whenever rules, proposals or decisions may have changed."""
-    return changes_on(database, (rules.CHANNEL, decisions.CHANNEL))
 
 
 async def _lines(

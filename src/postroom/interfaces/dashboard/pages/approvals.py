@@ -3,7 +3,7 @@
 An answer holds for the action that was shown, by its hash. Answering several at once asks people who they are again.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from postroom.operations.actions.approvals import (
     list_approvals,
     list_settled_approvals,
 )
-from postroom.operations.overview.watching import mail_changes
+from postroom.operations.mail.mail_lines import CHANNELS
 
 STALE = "open the page again and look at it"
 
@@ -34,6 +34,7 @@ def pages(site: Site) -> list[DashboardPage]:
 
 class ApprovalsPage(DashboardPage):
     address, title, template = "/approvals", "Approvals", "approvals.html"
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         found = await list_approvals(self._database, self._clock, next=visit.text("after"))
@@ -45,9 +46,6 @@ class ApprovalsPage(DashboardPage):
             "further": None if found.next is None else visit.with_filters(after=found.next),
             "first": visit.with_filters(after=None) if "after" in visit.filters else None,
         }
-
-    def changes(self) -> AsyncIterator[None]:
-        return mail_changes(self._database)
 
     def actions(self) -> list[Route]:
         site = self._site

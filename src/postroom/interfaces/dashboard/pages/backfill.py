@@ -1,6 +1,6 @@
 """Backfills: those at work with their progress and spend, those before, and each with its estimate beside the truth."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
-from postroom.operations.backfill.backfill_progress import MOST_DAYS, SpentDay
+from postroom.operations.backfill.backfill_progress import CHANNELS, MOST_DAYS, SpentDay
 from postroom.words.backfill import MICROS_PER_DOLLAR, WORDS
 
 JOBS_SHOWN = 25
@@ -24,9 +24,7 @@ def pages(site: Site) -> list[DashboardPage]:
 
 class BackfillPage(DashboardPage):
     address, title, template = "/backfill", "Backfill", "backfill.html"
-
-    def changes(self) -> AsyncIterator[None]:
-        return self._parts.backfill_reader.changes()
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         before = visit.text("before")
@@ -45,9 +43,7 @@ class BackfillJobPage(DashboardPage):
     """One backfill: its outcome beside its estimate, its days, its failures, and who did what to it."""
 
     address, title, template = "/backfill/{job}", "Backfill", "backfill/job.html"
-
-    def changes(self) -> AsyncIterator[None]:
-        return self._parts.backfill_reader.changes()
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         detail = await self._parts.backfill_reader.detail(job_id(visit.parameters))

@@ -1,6 +1,6 @@
 """The connectors: each mailbox and each source of events, whether it works, what it brought, and what it left out."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.page import DashboardPage
@@ -9,7 +9,6 @@ from postroom.interfaces.dashboard.tiers import tier_parts, tier_series
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.connectors.connector_cards import CHANNELS, list_connector_cards, load_connector
-from postroom.operations.overview.channels import changes_on
 from postroom.words import connectors as words
 
 WORDS: Mapping[str, Mapping[str, str]] = {
@@ -31,16 +30,15 @@ class ConnectorsPage(DashboardPage):
     """All connectors as cards, and the acts on one, which its own page offers too."""
 
     address, title, template = "/connectors", "Connectors", "connectors.html"
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         return {"cards": await list_connector_cards(self._database, self._clock), **WORDS}
 
-    def changes(self) -> AsyncIterator[None]:
-        return changes_on(self._database, CHANNELS)
-
 
 class ConnectorPage(DashboardPage):
     address, title, template = "/connectors/{type}/{identity:path}", "Connector", "connector.html"
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window = chosen_window(visit)
@@ -55,6 +53,3 @@ class ConnectorPage(DashboardPage):
             "quota": [] if detail.quota is None else [Part("spent", detail.quota.units, "acc")],
             **WORDS,
         }
-
-    def changes(self) -> AsyncIterator[None]:
-        return changes_on(self._database, CHANNELS)

@@ -33,7 +33,6 @@ from postroom.operations.jobs.job_bulk import (
 from postroom.operations.jobs.job_causes import job_causes
 from postroom.operations.jobs.job_story import load_story
 from postroom.operations.jobs.jobs import bulk_record
-from postroom.operations.overview.channels import changes_on
 from postroom.words.jobs import BUSY, CONSEQUENCES, MOODS, PAST
 
 LATENCY_UNITS = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
@@ -48,6 +47,7 @@ def pages(site: Site) -> list[DashboardPage]:
 
 class JobsPage(DashboardPage):
     address, title, template = "/jobs", "Jobs", "jobs.html"
+    channels = job_board.CHANNELS
 
     def __init__(self, site: Site, patience_s: float = PATIENCE_S) -> None:
         super().__init__(site)
@@ -85,9 +85,6 @@ class JobsPage(DashboardPage):
 
     async def _select(self, filters: JobFilters | None) -> job_board.SelectedJobs | None:
         return None if filters is None else await job_board.select_page_jobs(self._database, filters)
-
-    def changes(self) -> AsyncIterator[None]:
-        return changes_on(self._database, job_board.CHANNELS)
 
     def actions(self) -> list[Route]:
         return [
@@ -168,12 +165,10 @@ class BulkPage(DashboardPage):
 
 class JobPage(DashboardPage):
     address, title, template = "/jobs/{id}", "Job", "job.html"
+    channels = job_board.CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         return {"story": await load_story(self._database, _id(visit.parameters["id"])), **WORDS}
-
-    def changes(self) -> AsyncIterator[None]:
-        return changes_on(self._database, job_board.CHANNELS)
 
 
 def ended_series(figures: JobFigures) -> list[Series]:

@@ -3,7 +3,7 @@
 What is done here to mail can be taken back, except deleting it for good, which says so first.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from urllib.parse import quote, urlencode
 
@@ -21,6 +21,7 @@ from postroom.operations.actions.undo import UndoSelection, undo_selection
 from postroom.operations.mail.mail_actions import read_actions, request_action, wait_for_outcome
 from postroom.operations.mail.mail_lines import (
     BY,
+    CHANNELS,
     KINDS,
     MOST_COUNTED,
     STATES,
@@ -33,7 +34,6 @@ from postroom.operations.mail.mail_lines import (
     read_since,
 )
 from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_message
-from postroom.operations.overview.watching import mail_changes
 from postroom.words.actions import NAME_A_LABEL, OFFERED
 from postroom.words.backfill import CATEGORY_WORDS
 from postroom.words.mail import DECIDERS, LIST_STATES, SPANS
@@ -50,6 +50,7 @@ def pages(site: Site) -> list[DashboardPage]:
 
 class MailPage(DashboardPage):
     address, title, template = "/mail", "Mail", "mail.html"
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         """Return the list and, beside it, the message that the address opens."""
@@ -101,9 +102,6 @@ class MailPage(DashboardPage):
         id = shown.id if isinstance(shown, MailDetail) else shown.line.id
         return {"opened": True, "why_not_opened": "", "chosen_id": str(id), **_values(shown, visit)}
 
-    def changes(self) -> AsyncIterator[None]:
-        return mail_changes(self._database)
-
     def actions(self) -> list[Route]:
         return [form_route(self._site, "/mail/bring-back", self._bring_back)]
 
@@ -119,6 +117,7 @@ class MailPage(DashboardPage):
 
 class MessagePage(DashboardPage):
     address, title, template = "/mail/{message}", "Mail", "message.html"
+    channels = CHANNELS
 
     def __init__(self, site: Site, patience: timedelta = PATIENCE) -> None:
         super().__init__(site)
@@ -126,9 +125,6 @@ class MessagePage(DashboardPage):
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         return _values(await show_message(self._database, visit.parameters["message"], self._parts.policy), visit)
-
-    def changes(self) -> AsyncIterator[None]:
-        return mail_changes(self._database)
 
     def actions(self) -> list[Route]:
         return [form_route(self._site, "/mail/{message}/do", self._do), frame_route(self._site, self._parts.html)]

@@ -1,7 +1,7 @@
 """Outgoing mail: lanes, tenants, fairness, senders, destinations and bounces; and the conversation about one mail."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from uuid import UUID
 
 from postroom.core.errors import NotFound
@@ -12,6 +12,7 @@ from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.outbound.outbound_overview import (
+    CHANNELS,
     MAIL_STATES,
     MOST_DESTINATIONS,
     MOST_RECIPIENTS,
@@ -54,9 +55,7 @@ def pages(site: Site) -> list[DashboardPage]:
 
 class OutboundPage(DashboardPage):
     address, title, template = "/outbound", "Outbound", "outbound.html"
-
-    def changes(self) -> AsyncIterator[None]:
-        return self._parts.outbound.changes()
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window: Window = visit.choice("window", tuple(WINDOWS), "1h")
@@ -130,9 +129,7 @@ class OutgoingMailPage(DashboardPage):
     """One mail: its recipients, the attempts, and what their servers said."""
 
     address, title, template = "/outbound/{message}", "Outgoing mail", "outbound/conversation.html"
-
-    def changes(self) -> AsyncIterator[None]:
-        return self._parts.outbound.changes()
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         found = await self._parts.outbound.conversation(_mail_id(visit.parameters))

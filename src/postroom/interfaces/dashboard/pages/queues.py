@@ -1,7 +1,7 @@
 """The queues: what waits in each tier and for how long, what was passed over, and what ended unread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from uuid import UUID
 
 from postroom.core.errors import BadInput
@@ -26,7 +26,6 @@ from postroom.operations.jobs.queue_board import (
     peek_messages,
     queue_names,
 )
-from postroom.operations.overview.channels import changes_on
 from postroom.words.states import EVENT_STATES
 
 ENDED_CHOICES = (("summaries", "Coalesced"), ("auto_acked", "Auto-acked"), ("failed", "Failed"))
@@ -39,6 +38,7 @@ def pages(site: Site) -> list[DashboardPage]:
 
 class QueuesPage(DashboardPage):
     address, title, template = "/queues", "Queues", "queues.html"
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         names = await queue_names(self._database, self._parts.queues)
@@ -69,9 +69,6 @@ class QueuesPage(DashboardPage):
             "read_at": now,
             "event_states": EVENT_STATES,
         }
-
-    def changes(self) -> AsyncIterator[None]:
-        return changes_on(self._database, CHANNELS)
 
 
 def depth_series(depths: DepthHistory) -> list[Series]:

@@ -1,6 +1,6 @@
 """Write a new rule, or change one: checked while it is written, with the stored mail that it would match."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.accounts.labels import list_labels
 from postroom.operations.parts import Parts
-from postroom.operations.rules.rule_views import DAYS, read_rule, rule_changes
+from postroom.operations.rules.rule_views import CHANNELS, DAYS, read_rule
 from postroom.operations.rules.rules import add_rules, edit_rule, load_rule
 from postroom.operations.rules.shadow import ShadowScope, doubts, report_on
 
@@ -142,6 +142,7 @@ class RulePage(DashboardPage):
     """One rule: its hits, its results in shadow, and the editor for those who may change it."""
 
     address, title, template = "/rules/{rule}", "Rule", "rules/rule.html"
+    channels = CHANNELS
 
     def __init__(self, site: Site, editor: EditorParts) -> None:
         super().__init__(site)
@@ -160,6 +161,3 @@ class RulePage(DashboardPage):
             "report": report,
             "doubts": doubts(report.tally) if report else (),
         }
-
-    def changes(self) -> AsyncIterator[None]:
-        return rule_changes(self._database)

@@ -1,6 +1,6 @@
 """The rules in the order in which they are tried, and the rules that Postroom proposes."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import get_args
 from uuid import UUID
 
@@ -18,11 +18,11 @@ from postroom.operations.rules.rule_changes import (
     end_shadow,
 )
 from postroom.operations.rules.rule_views import (
+    CHANNELS,
     DAYS,
     RuleState,
     read_rule,
     read_rules,
-    rule_changes,
     unconfirmed_lines,
 )
 
@@ -38,6 +38,7 @@ def rule_id(given: str) -> UUID:
 
 class RulesPage(DashboardPage):
     address, title, template = "/rules", "Rules", "rules/list.html"
+    channels = CHANNELS
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         scope: ScopeName | str = visit.choice("scope", (EVERY, *SCOPES), EVERY)
@@ -59,9 +60,6 @@ class RulesPage(DashboardPage):
             "proposals": await proposals.read_proposals(self._database),
             "unconfirmed": await unconfirmed_lines(self._database, self._clock()),
         }
-
-    def changes(self) -> AsyncIterator[None]:
-        return rule_changes(self._database)
 
     def actions(self) -> list[Route]:
         site = self._site
