@@ -160,7 +160,7 @@ async def test_without_a_script_and_by_number_a_password_is_enough(pages: Pages,
     context = await page.context.browser.new_context(java_script_enabled=False)  # type: ignore[union-attr]
     plain, secret = await context.new_page(), await pages.first_link()
     await plain.goto(f"{pages.address}/mail?x=1")
-    await expect(plain.get_by_text("Nobody is known here yet")).to_be_visible()
+    await expect(plain.get_by_text("No one has set up sign-in yet")).to_be_visible()
     await plain.goto(f"{pages.address}/sign-in/once")
     await plain.get_by_label("The part of the link after #").fill(secret)
     await plain.get_by_role("button", name="Continue").click()

@@ -177,7 +177,7 @@ async def test_an_answer_after_the_expiry_comes_too_late(setup: JobSetup) -> Non
     setup.clock.forward(LIFE.total_seconds())
     assert (await approve(setup, first)).state == "expired"
     assert (await answers(setup).reject(second, signed())).state == "expired"
-    assert (await shown(setup, first)).error == "nobody approved it in time"
+    assert (await shown(setup, first)).error == "it was not approved in time"
 
 
 async def test_what_nobody_answers_expires_and_the_rest_waits_on(setup: JobSetup) -> None:

@@ -48,7 +48,7 @@ async def newest_audit(database: Database) -> AuditView:
 
 async def test_an_empty_installation_says_why_it_is_empty(page: httpx2.AsyncClient) -> None:
     text = await shown(page)
-    for sentence in ("No mail took its turn yet.", "No tenant had mail", "Nobody is held back.", "Nothing bounced"):
+    for sentence in ("No mail took its turn yet.", "No tenant had mail", "No sender is held back.", "Nothing bounced"):
         assert sentence in text
 
 

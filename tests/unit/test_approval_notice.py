@@ -79,7 +79,7 @@ def test_who_decided_is_named(changes: dict[str, Any], words: str):
         ("queued", "cli:ada", None, "approved by cli:ada"),
         ("completed", "cli:ada", None, "approved by cli:ada"),
         ("rejected", None, "rejected by cli:ada", "rejected: rejected by cli:ada"),
-        ("expired", None, "nobody approved it in time", "expired: nobody approved it in time"),
+        ("expired", None, "it was not approved in time", "expired: it was not approved in time"),
     ],
 )
 def test_the_answer_is_reported_when_there_is_one(state: str, approved_by: str | None, error: str | None, words: str):

@@ -82,7 +82,7 @@ class DeliverySettings(Section):
 
     unknown: Literal["ask", "resend"] = Field(
         "ask",
-        description="Mail of which nobody knows whether it was taken: a person decides (`ask`), or it is sent again, "
+        description="Mail that the server may or may not have taken: a person decides (`ask`), or it is sent again, "
         "and may arrive twice (`resend`).",
     )
 

@@ -49,8 +49,8 @@ class OutboundSettings(Section):
     )
     fair_queue: Annotated[Stage, BeforeValidator(_Switch("all", "off"))] = Field(
         "all",
-        description="Who uses the fair queue: nobody (`off`), nobody while fairness is measured (`measure`), a `share` "
-        "of the tenants, or `all` (`SMTP_FAIR_QUEUE_ENABLED`, also `true` and `false`).",
+        description="Who uses the fair queue: no tenant (`off`), no tenant while fairness is measured (`measure`), a "
+        "`share` of the tenants, or `all` (`SMTP_FAIR_QUEUE_ENABLED`, also `true` and `false`).",
     )
     fair_queue_share: Share = Field(
         0.1, description="Share of the tenants that use the fair queue if `outbound.fair_queue` is `share`."
@@ -100,12 +100,12 @@ class OutboundSettings(Section):
         30, ge=1, le=365, description="Days for which such refusals suppress an address."
     )
     notice_to: str | None = Field(
-        None, description="The address that is told by mail when a sender is throttled; needs `outbound.notice_from`."
+        None, description="The address that gets a mail when a sender is throttled; needs `outbound.notice_from`."
     )
     notice_from: str | None = Field(None, description="The address that such mail comes from.")
     notice_webhook_url: str | None = Field(
         None,
-        description="Webhook that is told when a sender is throttled, signed with `outbound.notice_webhook_secret`.",
+        description="Webhook that is called when a sender is throttled, signed with `outbound.notice_webhook_secret`.",
     )
     notice_webhook_secret: SecretStr | None = Field(
         None, description="The secret that signs the notices to that webhook."

@@ -25,7 +25,7 @@ class SubmissionSettings(Section):
     )
     key_file: str | None = Field(None, min_length=1, description="The private key of the certificate, in PEM.")
     allow_plain_login: bool = Field(
-        False, description="Let programs on this machine log in without TLS. Nobody else ever may."
+        False, description="Let programs on this machine log in without TLS. Other clients never may."
     )
     local_sender: str | None = Field(
         None,

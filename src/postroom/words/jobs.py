@@ -14,7 +14,7 @@ MOODS: Mapping[str, Mood] = {
 CONSEQUENCES: Mapping[str, str] = {
     "retry": "They are queued again at once, with all their attempts. What they did before is not done twice.",
     "cancel": "Those that wait never run; those that run stop at their next step. They can be retried later.",
-    "dismiss": "They count as canceled, so that nobody is asked about them again. They can still be retried.",
+    "dismiss": "They count as canceled, so no one is asked about them again. They can still be retried.",
 }
 BUSY: Mapping[str, str] = {"retry": "Queueing again", "cancel": "Canceling", "dismiss": "Dismissing"}
 PAST: Mapping[str, str] = {"retry": "queued again", "cancel": "canceled", "dismiss": "dismissed"}

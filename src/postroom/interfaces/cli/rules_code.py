@@ -91,7 +91,7 @@ def apply(
 
 def _ask(session: Session) -> None:
     if session.as_json or not sys.stdin.isatty():
-        raise BadInput("--yes", "is missing, and there is nobody to ask", "look at the plan, and give --yes")
+        raise BadInput("--yes", "is missing, and there is no terminal to ask on", "look at the plan, and give --yes")
     typer.confirm("\nApply this?", abort=True)
 
 

@@ -57,7 +57,7 @@ EXPIRED = "it could not be sent within {days:g} days: {why}"
 NO_LONGER_WANTED = "its action was ended before it was sent"
 REMOVED = "the account was removed before it was sent"
 DOUBTFUL = (
-    "its draft is gone or was being sent, and sent mail does not show it: nobody can tell whether it left; look in the "
+    "its draft is gone or was being sent, and sent mail does not show it: it is unknown whether it left; look in the "
     "mailbox, then run `postroom outbound resolve {id} --sent` or `--not-sent`"
 )
 

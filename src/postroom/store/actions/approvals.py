@@ -37,7 +37,7 @@ WAITING = "approved_pending"
 # Only a person may answer. An agent asks, and can never answer itself.
 APPROVERS = frozenset({"admin", "operator", "dashboard", "approver"})
 LONGEST_REASON = 300
-_NOBODY = "nobody approved it in time"
+_NOBODY = "it was not approved in time"
 MOST_COUNTED = 1_000
 _MOST_CLOSINGS = 200
 

@@ -220,7 +220,7 @@ def _reading(id: UUID | None, name: str | None) -> Script[Person | None]:
 
 def _person_named(name: str) -> Script[Person]:
     if (person := (yield from _reading(None, name))) is None:
-        raise NotFound(f"there is nobody called {name}; `postroom person list` lists everybody")
+        raise NotFound(f"there is no person {name}; `postroom person list` lists all")
     return person
 
 

@@ -158,7 +158,7 @@ def end_sessions(name: str, but: UUID | None, signed: Signature, now: datetime) 
     """End every session of a person, except `but`; return how many."""
     rows = yield sql("select_person", None, name)
     if not rows:
-        raise NotFound(f"there is nobody called {name}; `postroom person list` lists everybody")
+        raise NotFound(f"there is no person {name}; `postroom person list` lists all")
     person_id = as_uuid(next(rows.by_name())["id"])
     ended = yield from ending_sessions_of(person_id, but)
     if ended:

@@ -49,7 +49,7 @@ def add_link(name: str, link: NewLink, signed: Signature, now: datetime) -> Scri
         yield from adding_link(link, person_id, now)
         yield from auditing(signed.under("person.link", "person", str(person_id)), now)
         return
-    raise NotFound(f"there is nobody called {name}; `postroom person list` lists everybody")
+    raise NotFound(f"there is no person {name}; `postroom person list` lists all")
 
 
 def adding_link(link: NewLink, person_id: UUID | None, now: datetime) -> Script[None]:
