@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from postroom.core.mail.servers import LabelsAs, Security
 from postroom.words.states import Mood
 
 ACCOUNT_STATES: Mapping[str, str] = {"active": "in use", "needs_consent": "needs your consent"}
@@ -23,4 +24,9 @@ CONSENT_LEVELS: Mapping[str, str] = {
     "organise": "read, label, archive, mark and trash; nothing that cannot be undone",
     "send": "also write and send mail",
     "full": "also delete for good",
+}
+SERVER_SECURITIES: Mapping[Security, str] = {"tls": "TLS from the first byte", "starttls": "STARTTLS"}
+SERVER_LABELS: Mapping[LabelsAs, str] = {
+    "keywords": "keywords: a message can have several",
+    "folders": "folders: a label moves the message",
 }

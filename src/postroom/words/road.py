@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from postroom.core.actions.action import SPECS
 from postroom.words.actions import kind_done
 
+TITLES = ("Came in", "Tier, and its wait", "Decided", "Done")
 DECIDERS: Mapping[str, str] = {
     "rule": "By rule",
     "model": "By the model",

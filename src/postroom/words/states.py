@@ -25,6 +25,7 @@ EVENT_STATES: Mapping[str, tuple[str, Mood]] = {
     "auto_acked": ("expired unread", ""),
     "duplicate": ("duplicate", ""),
 }
+ENDED_EVENTS: Mapping[str, str] = {"summaries": "Coalesced", "auto_acked": "Auto-acked", "failed": "Failed"}
 
 
 def state_of(state: ActionState, undone: ActionState | None = None) -> tuple[str, Mood]:

@@ -8,7 +8,6 @@ from starlette.routing import Route
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
-from postroom.core.mail.servers import LabelsAs, Security
 from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
@@ -24,14 +23,9 @@ from postroom.operations.accounts.imap_servers import (
     try_servers,
 )
 from postroom.operations.installation.vault import vault_of
+from postroom.words.connectors import SERVER_LABELS, SERVER_SECURITIES
 
 T = TypeVar("T", bound=str)
-
-SECURITIES: Mapping[Security, str] = {"tls": "TLS from the first byte", "starttls": "STARTTLS"}
-LABELS: Mapping[LabelsAs, str] = {
-    "keywords": "keywords: a message can have several",
-    "folders": "folders: a label moves the message",
-}
 
 
 def pages(site: Site) -> list[DashboardPage]:
@@ -44,7 +38,7 @@ class ConnectImapPage(DashboardPage):
     async def read(self, visit: Visit) -> Mapping[str, object]:
         email = visit.text("email")
         known = None if email is None else await imap_account(self._database, email)
-        return {"email": email or "", "known": known, "securities": SECURITIES, "label_words": LABELS}
+        return {"email": email or "", "known": known, "securities": SERVER_SECURITIES, "label_words": SERVER_LABELS}
 
     def actions(self) -> list[Route]:
         return [form_route(self._site, "/connectors/imap/connect", self._connect)]
@@ -92,7 +86,7 @@ def _choices(form: Form, email: str) -> WantedServers:
         _server(form, "smtp"),
         not form.is_ticked("no_sending"),
         form.text("user_name") or None,
-        _choice(form, "labels_as", LABELS),
+        _choice(form, "labels_as", SERVER_LABELS),
         form.text("certificates") or None,
     )
 
@@ -102,7 +96,7 @@ def _server(form: Form, kind: str) -> WantedServer:
     port = form.text(f"{kind}_port")
     if port and (not port.isascii() or not port.isdigit() or not 1 <= int(port[:9]) <= 65535):
         raise BadInput(f"{kind}_port", f"{port[:20]!r} is no port", "use a number from 1 to 65535")
-    security = _choice(form, f"{kind}_security", SECURITIES)
+    security = _choice(form, f"{kind}_security", SERVER_SECURITIES)
     # The choice of a kind of security is always sent along: it counts where a host was named.
     return WantedServer(host, int(port) if port else None, security) if host or port else WantedServer()
 

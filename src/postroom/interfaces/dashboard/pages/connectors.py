@@ -49,7 +49,7 @@ class ConnectorPage(DashboardPage):
             "window": window,
             "windows": WINDOW_CHOICES,
             "parts": tier_parts(detail.volume),
-            "series": tier_series(detail.volume),
+            "series": tier_series(detail.volume.by_tier),
             "quota": [] if detail.quota is None else [Part("spent", detail.quota.units, "acc")],
             **WORDS,
         }

@@ -17,7 +17,7 @@ from postroom.operations.overview.overview import WINDOWS, WindowName
 from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
 from postroom.words.connectors import ACCOUNT_MOODS, ACCOUNT_STATES, LIVENESS, LIVENESS_MOODS
-from postroom.words.road import DECIDERS, ENDINGS
+from postroom.words.road import DECIDERS, ENDINGS, TITLES
 
 LINES_SHOWN = 50
 WORDS: Mapping[str, Mapping[str, str]] = {
@@ -26,7 +26,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "connector_words": LIVENESS,
     "connector_moods": LIVENESS_MOODS,
 }
-TITLES = ("Came in", "Tier, and its wait", "Decided", "Done")
 TIERS = (*EMAIL.tiers, HISTORY, *GATEWAY.tiers)
 
 

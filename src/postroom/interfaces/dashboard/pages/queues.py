@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from postroom.core.errors import BadInput
-from postroom.interfaces.dashboard.charts import Series
-from postroom.interfaces.dashboard.display import tier_kind, words
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
@@ -18,7 +16,6 @@ from postroom.operations.jobs.queue_board import (
     ENDED_KINDS,
     LISTED,
     MOST_MEMBERS,
-    DepthHistory,
     EndedKind,
     list_ended,
     load_members,
@@ -26,9 +23,8 @@ from postroom.operations.jobs.queue_board import (
     peek_messages,
     queue_names,
 )
-from postroom.words.states import EVENT_STATES
+from postroom.words.states import ENDED_EVENTS, EVENT_STATES
 
-ENDED_CHOICES = (("summaries", "Coalesced"), ("auto_acked", "Auto-acked"), ("failed", "Failed"))
 DEFAULT_KIND: EndedKind = "summaries"
 
 
@@ -59,9 +55,9 @@ class QueuesPage(DashboardPage):
             "window": window,
             "windows": WINDOW_CHOICES,
             "kind": kind,
-            "kinds": ENDED_CHOICES,
-            "series": depth_series(board.depths),
-            "arrivals": tier_series(board.arrived),
+            "kinds": tuple(ENDED_EVENTS.items()),
+            "series": tier_series(board.depths.by_tier),
+            "arrivals": tier_series(board.arrived.by_tier),
             "peeked": peeked,
             "ended": ended,
             "opened": None if summary is None else await load_members(self._database, _id("summary", summary)),
@@ -69,12 +65,6 @@ class QueuesPage(DashboardPage):
             "read_at": now,
             "event_states": EVENT_STATES,
         }
-
-
-def depth_series(depths: DepthHistory) -> list[Series]:
-    """The tiers over time; one in which nothing ever waited is left out, unless nothing did at all."""
-    shown = {tier: values for tier, values in depths.by_tier.items() if any(values)} or depths.by_tier
-    return [Series(words(tier), values, tier_kind(tier)) for tier, values in shown.items()]
 
 
 def _id(field: str, text: str) -> UUID:
