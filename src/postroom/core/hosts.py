@@ -19,6 +19,11 @@ def bare_name(name: str) -> str:
     return name.strip().lower().removesuffix(".").removeprefix("[").removesuffix("]")
 
 
+def is_within(domain: str, other: str) -> bool:
+    """Whether a domain is the other one, or below it."""
+    return domain == other or domain.endswith(f".{other}")
+
+
 class DnsServer(NamedTuple):
     address: str
     port: int = DNS_PORT

@@ -92,6 +92,20 @@ def shown_name(part: str) -> str:
     return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
 
 
+def one_line(field: str, given: object, longest: int) -> str:
+    """A text of one line. Raises BadInput."""
+    if not isinstance(given, str) or not given.strip() or len(given) > longest or not given.isprintable():
+        raise BadInput(field, "is not one line of text", f"give between 1 and {longest} characters")
+    return given.strip()
+
+
+def yes_or_no(field: str, given: object) -> bool:
+    """A boolean, and no number. Raises BadInput."""
+    if not isinstance(given, bool):
+        raise BadInput(field, "is neither true nor false", "write true or false")
+    return given
+
+
 def fits_64_bits(number: int) -> bool:
     """Whether an integer survives storage: JSON readers turn those beyond 64 bits into floats."""
     return -(2**63) <= number < 2**64

@@ -14,6 +14,7 @@ from postroom.core.mail.addresses import canonical, canonical_domain
 from postroom.core.mail.headers import Headers, values
 from postroom.core.mail.mime import ParsedMessage
 from postroom.core.mail.tiers import sender_address
+from postroom.core.strict import one_line
 from postroom.core.suggestions import did_you_mean
 
 Extent = Literal["full", "metadata", "skip"]
@@ -119,10 +120,10 @@ def parse_rule(data: Mapping[str, object]) -> IngestionRule:
         )
     kind = cast("ConditionKind", _one_of("kind", data.get("kind"), get_args(ConditionKind)))
     tier = cast("Extent", _one_of("tier", data.get("tier"), get_args(Extent)))
-    name = _text("name", data.get("name"))
+    name = one_line("name", data.get("name"), LONGEST_TEXT)
     spec = SPECS[kind]
-    header = _text("header", data.get("header")).rstrip(":").lower() if spec.has_header else ""
-    value = spec.read(_text("value", data.get("value"))) if spec.has_value else ""
+    header = one_line("header", data.get("header"), LONGEST_TEXT).rstrip(":").lower() if spec.has_header else ""
+    value = spec.read(one_line("value", data.get("value"), LONGEST_TEXT)) if spec.has_value else ""
     return IngestionRule(number, name, kind, tier, value, header)
 
 
@@ -161,12 +162,6 @@ def _one_of(name: str, given: object, allowed: tuple[str, ...]) -> str:
         remedy = did_you_mean(str(given), allowed, f"use one of {', '.join(allowed)}")
         raise BadInput(name, f"is {given!r}", remedy)
     return str(given)
-
-
-def _text(name: str, given: object) -> str:
-    if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_TEXT or not given.isprintable():
-        raise BadInput(name, "is not one line of text", f"give between 1 and {LONGEST_TEXT} characters")
-    return given.strip()
 
 
 @dataclass(frozen=True, slots=True)

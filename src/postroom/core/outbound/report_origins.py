@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+from postroom.core.hosts import is_within
 from postroom.core.mail.accounts import mailbox_name, provider_of
 from postroom.core.mail.addresses import addresses
 from postroom.core.mail.authentication import proven_domains
@@ -47,9 +48,7 @@ class ReportOrigin:
             return True
         domain = address.rpartition("@")[2].lower()
         return any(
-            _is_within(domain, each)
-            or _is_within(each, domain)
-            or (taken_by is not None and _is_within(taken_by, each))
+            is_within(domain, each) or is_within(each, domain) or (taken_by is not None and is_within(taken_by, each))
             for each in self.domains
         )
 
@@ -69,7 +68,7 @@ def origin_of(raw: bytes, kind: ReportKind, account_id: UUID, endpoint_identity:
         return ReportOrigin(account_id, email, provider)
     local, _, domain = authors[0].rpartition("@")
     names = MAIL_SYSTEMS if kind == "delivery" else _COMPLAINT_DESKS
-    aligned = [each for each in proven if _is_within(domain, each) or _is_within(each, domain)]
+    aligned = [each for each in proven if is_within(domain, each) or is_within(each, domain)]
     if names.fullmatch(local.lower()) is None:
         aligned = []
     return ReportOrigin(account_id, email, provider, frozenset(_with_siblings(aligned)))
@@ -86,11 +85,6 @@ def _with_siblings(domains: Iterable[str]) -> Iterable[str]:
         yield each
         if each in _ALSO:
             yield _ALSO[each]
-
-
-def _is_within(domain: str, other: str) -> bool:
-    """Whether a domain is the other one, or below it."""
-    return domain == other or domain.endswith(f".{other}")
 
 
 def _without_detail(address: str) -> str:

@@ -22,7 +22,7 @@ from postroom.core.errors import BadInput
 from postroom.core.rules.conditions import read_conditions
 from postroom.core.rules.leaf import BrokenRule, suggestion
 from postroom.core.rules.rule import SCOPES, Rule, labels_looked_at, read_scope
-from postroom.core.strict import shown_name
+from postroom.core.strict import one_line, shown_name, yes_or_no
 
 RULE_ACTIONS = ("none", *ACTION_TYPES)
 REVIEW = "review and enable"
@@ -148,19 +148,19 @@ def read_draft(data: object) -> RuleDraft:
     action_type, parameters = _read_action(given)
     check_rule(given["if"], action_type, parameters)
     draft = RuleDraft(
-        name=_line("name", given["name"], LONGEST_NAME),
+        name=one_line("name", given["name"], LONGEST_NAME),
         conditions=given["if"],
         action_type=action_type,
         parameters=parameters,
         description=_text("description", given.get("description"), LONGEST_DESCRIPTION),
         scope=_one_of("scope", given.get("scope", "global"), SCOPES),
-        scope_ref=None if given.get("scope_ref") is None else _line("scope_ref", given["scope_ref"], LONGEST_NAME),
+        scope_ref=None if given.get("scope_ref") is None else one_line("scope_ref", given["scope_ref"], LONGEST_NAME),
         priority=_priority(given.get("priority", 100)),
         shadow=_one_of("mode", given.get("mode", "active"), MODES) == "shadow",
-        needs_approval=_yes_or_no("needs_approval", given.get("needs_approval", False)),
-        enabled=_yes_or_no("enabled", given.get("enabled", True)),
+        needs_approval=yes_or_no("needs_approval", given.get("needs_approval", False)),
+        enabled=yes_or_no("enabled", given.get("enabled", True)),
         disabled_reason=_text("disabled_reason", given.get("disabled_reason"), LONGEST_REASON) or None,
-        continues=_yes_or_no("continue", given.get("continue", False)),
+        continues=yes_or_no("continue", given.get("continue", False)),
     )
     return _consistent(draft)
 
@@ -228,12 +228,6 @@ def as_document(draft: RuleDraft) -> dict[str, Any]:
     return document | ({"disabled_reason": draft.disabled_reason} if draft.disabled_reason else {})
 
 
-def _line(name: str, given: object, longest: int) -> str:
-    if not isinstance(given, str) or not given.strip() or len(given) > longest or not given.isprintable():
-        raise BadInput(name, "is not one line of text", f"give between 1 and {longest} characters")
-    return given.strip()
-
-
 def _text(name: str, given: object, longest: int) -> str:
     if given is None:
         return ""
@@ -249,12 +243,6 @@ def _encodable(text: str) -> bool:
 def _priority(given: object) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or given not in PRIORITIES:
         raise BadInput("priority", "is not a whole number up to 1,000,000", "give one; the lowest goes first")
-    return given
-
-
-def _yes_or_no(name: str, given: object) -> bool:
-    if not isinstance(given, bool):
-        raise BadInput(name, "is neither true nor false", "write true or false")
     return given
 
 

@@ -62,11 +62,12 @@ def facts_from_file(parsed: ParsedMessage, size: int, history: FileHistory | Non
         own_addresses=frozenset(known.user_addresses) or None,
         categories=frozenset(categories_of(IngestionFacts.of(parsed), known)),
         sender_in_contacts=None if contacts is None else sender in contacts,
-        sender_seen_before=None if history is None else _wrote_before(sender, sent_at, history),
+        sender_seen_before=None if history is None else wrote_before(sender, sent_at, history.first_sent),
         reply_to_mine=answers_user(parsed.headers, known) if known.user_addresses else None,
     )
 
 
-def _wrote_before(sender: str, sent_at: datetime | None, history: FileHistory) -> bool:
-    first = history.first_sent.get(sender)
+def wrote_before(sender: str, sent_at: datetime | None, first_sent: Mapping[str, datetime]) -> bool:
+    """Whether a mail of the sender, whose first one was sent then, came before this one."""
+    first = first_sent.get(sender)
     return first is not None and sent_at is not None and first < sent_at

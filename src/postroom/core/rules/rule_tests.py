@@ -28,7 +28,7 @@ from postroom.core.rules.leaf import suggestion
 from postroom.core.rules.needs import unknown_kinds
 from postroom.core.rules.rule import Outcome, Rule
 from postroom.core.rules.rulebook import Rulebook
-from postroom.core.strict import shown_name
+from postroom.core.strict import shown_name, yes_or_no
 
 MOST_TESTS = 10_000
 LONGEST_NAME = 200
@@ -181,7 +181,7 @@ def _read_mail(given: Mapping[object, Any]) -> MessageFacts:
         more["size"] = _size(size)
     for name, fact in zip(KNOWN, ("sender_in_contacts", "sender_seen_before", "reply_to_mine"), strict=True):
         if (value := given.get(name)) is not None:
-            more[fact] = _yes_or_no(f"mail.{name}", value)
+            more[fact] = yes_or_no(f"mail.{name}", value)
     return replace(facts, **more)
 
 
@@ -226,10 +226,4 @@ def _address(given: object) -> str:
 def _size(given: object) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise BadInput("mail.size", "is not a number of bytes", "give a whole number")
-    return given
-
-
-def _yes_or_no(field: str, given: object) -> bool:
-    if not isinstance(given, bool):
-        raise BadInput(field, "is neither true nor false", "write true or false")
     return given

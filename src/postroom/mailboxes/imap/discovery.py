@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from postroom.core.errors import BadInput, PostroomError
+from postroom.core.hosts import is_within
 from postroom.mailboxes.imap.errors import ImapError
 from postroom.mailboxes.imap.presets import Preset, preset_for, preset_of_hosts
 from postroom.mailboxes.imap.wire import Endpoint
@@ -122,7 +123,7 @@ async def _from_records(domain: str, records: Records) -> list[Candidate]:
     )
     outward = (*submissions, *submission)
     return [
-        Candidate(each, outward, "records", is_foreign=not _is_within(each.host, domain)) for each in (*imaps, *imap)
+        Candidate(each, outward, "records", is_foreign=not is_within(each.host, domain)) for each in (*imaps, *imap)
     ]
 
 
@@ -141,10 +142,6 @@ def _guesses(domain: str) -> list[Candidate]:
         for port, security in ways
         for name in _USUAL_NAMES
     ]
-
-
-def _is_within(host: str, domain: str) -> bool:
-    return host == domain or host.endswith(f".{domain}")
 
 
 async def _ask(question: Awaitable[Sequence[T]]) -> Sequence[T]:

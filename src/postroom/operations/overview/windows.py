@@ -1,11 +1,12 @@
 """Windows of time that a page shows. They begin at full hours, as the hourly counts behind them do."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Literal, get_args
 
 from postroom.core.views import Shown
 from postroom.operations.operation import Argument
+from postroom.store.installation.figure_folds import floored
 
 WindowName = Literal["1h", "24h", "7d", "30d"]
 WINDOWS: tuple[WindowName, ...] = get_args(WindowName)
@@ -14,7 +15,6 @@ WindowArgument = Annotated[WindowName, Argument("The window of the counts.")]
 _HOUR = timedelta(hours=1)
 _LENGTHS = {"1h": _HOUR, "24h": 24 * _HOUR, "7d": timedelta(days=7), "30d": timedelta(days=30)}
 _STEPS = {"1h": _HOUR, "24h": _HOUR, "7d": 6 * _HOUR, "30d": 24 * _HOUR}
-_FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,3 @@ def window_of(name: WindowName, now: datetime) -> Window:
     step = _STEPS[name]
     since = floored(now - _LENGTHS[name], step)
     return Window(name, since, now, step)
-
-
-def floored(moment: datetime, step: timedelta) -> datetime:
-    return moment - (moment - _FIRST) % step

@@ -24,6 +24,7 @@ from postroom.core.mail.stored_categories import stored_categories
 from postroom.core.mail.tiers import Assignment, Known, message_ids, sender_address
 from postroom.core.queue.envelope import parse_envelope
 from postroom.core.rules.facts import MessageFacts, recipients
+from postroom.core.rules.file_facts import wrote_before
 from postroom.mailboxes.following.envelopes import prepare
 from postroom.mailboxes.following.source import ReadMessage
 from postroom.store.engine.ids import new_id
@@ -161,7 +162,7 @@ def arrive(incoming: IncomingMessage, recipient: Recipient, now: datetime) -> Ar
             sender_in_contacts=None
             if recipient.contacts is None
             else content.sender_doubt is None and content.sender in recipient.contacts,
-            sender_seen_before=_wrote_before(content.sender, sent_at, recipient),
+            sender_seen_before=wrote_before(content.sender, sent_at, recipient.first_sent),
             reply_to_mine=content.reply_to_mine,
         )
         facts = with_derived(facts, recipient.email, recipients(content.headers))
@@ -175,8 +176,3 @@ def arrive(incoming: IncomingMessage, recipient: Recipient, now: datetime) -> Ar
             sender_doubt=content.sender_doubt,
         )
     return Arrival(parsed, ready.assignment, ready.decision, stored, sent_at or now, labels)
-
-
-def _wrote_before(sender: str, sent_at: datetime | None, recipient: Recipient) -> bool:
-    first = recipient.first_sent.get(sender)
-    return first is not None and sent_at is not None and first < sent_at

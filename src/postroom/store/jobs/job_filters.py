@@ -1,6 +1,5 @@
 """Jobs by type, state, error and account, and dismissing those that failed."""
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from postroom.core.lifecycle import JobState
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Script, query, sql, transaction
 from postroom.store.engine.reading import read_rows
+from postroom.store.jobs.job_lists import literally
 from postroom.store.jobs.job_steps import record_events
 
 
@@ -33,13 +33,8 @@ class JobMatch(NamedTuple):
 def matching_jobs(wanted: JobFilter, most: int) -> Script[list[JobMatch]]:
     """The jobs that a filter finds, oldest first."""
     account = None if wanted.account_id is None else str(wanted.account_id)
-    pattern = None if wanted.error is None else f"%{_literally(wanted.error.lower())}%"
+    pattern = None if wanted.error is None else f"%{literally(wanted.error.lower())}%"
     return read_rows(JobMatch, (yield sql("select_matching_jobs", wanted.state, wanted.type, pattern, account, most)))
-
-
-def _literally(text: str) -> str:
-    """A text in which LIKE finds no sign of its own; `|` is the escape sign."""
-    return re.sub(r"[%_|]", r"|\g<0>", text)
 
 
 @transaction

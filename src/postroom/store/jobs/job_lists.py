@@ -73,7 +73,7 @@ class WorkerView:
 def list_by_stage(asked: JobQuestion, before: str | None, most: int) -> Script[ListedJobs]:
     """The jobs of a stage, newest first: by the time they ended if they failed or were canceled."""
     account = None if asked.account_id is None else str(asked.account_id)
-    error = None if asked.error is None else f"%{_literally(asked.error.lower())}%"
+    error = None if asked.error is None else f"%{literally(asked.error.lower())}%"
     matching = (asked.type, account, error)
     match asked.stage:
         case "failed" | "canceled":
@@ -154,6 +154,6 @@ def is_key(stage: Stage | None, text: str) -> bool:
         return False
 
 
-def _literally(text: str) -> str:
+def literally(text: str) -> str:
     """A text in which LIKE finds no sign of its own; `|` is the escape sign."""
     return text.translate({ord(sign): f"|{sign}" for sign in "%_|"})
