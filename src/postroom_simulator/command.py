@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from postroom.core.choices import choice
 from postroom.core.errors import BadInput
 from postroom.core.moments import LONG_AGO
 from postroom.interfaces.cli.files import read_text, write_text
-from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.output import show_json, show_list
 from postroom.interfaces.cli.progress import Progress
 from postroom.interfaces.cli.session import Session

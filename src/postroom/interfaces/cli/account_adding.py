@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.servers import LabelsAs, Security
 from postroom.interfaces.cli.session import Session
 from postroom.operations.operation import Argument
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from postroom.operations.accounts.accounts import AccountView
 
 HIGHEST_PORT = 65535
+SignIn = Literal["password", "google", "microsoft"]
 
 
 @dataclass(frozen=True)
@@ -32,28 +34,27 @@ class AddOptions:
     ] = None
     no_browser: Annotated[bool, Argument("Print the address of the consent page and ask for the code here.")] = False
     sign_in: Annotated[
-        str | None,
-        Argument(
-            "imap: password, or google or microsoft for a consent by your own app there. Default: as before, or "
-            "password."
-        ),
+        SignIn | None,
+        Argument("imap: by password, or by consent to your own app there. Default: as before, else password."),
     ] = None
     imap_host: Annotated[
         str | None, Argument("imap: the server; if omitted, it is looked for.", typed_as="--imap-host HOST")
     ] = None
     imap_port: Annotated[int | None, Argument("imap: its port.", 1, HIGHEST_PORT)] = None
-    imap_security: Annotated[str | None, Argument("imap: tls (from the first byte, the default) or starttls.")] = None
+    imap_security: Annotated[
+        Security | None, Argument("imap: how the connection is encrypted. Default: tls, from the first byte.")
+    ] = None
     smtp_host: Annotated[
         str | None, Argument("imap: the server that mail is sent through.", typed_as="--smtp-host HOST")
     ] = None
     smtp_port: Annotated[int | None, Argument("imap: its port.", 1, HIGHEST_PORT)] = None
-    smtp_security: Annotated[str | None, Argument("imap: tls (the default) or starttls.")] = None
+    smtp_security: Annotated[Security | None, Argument("imap: the same for sending.")] = None
     no_sending: Annotated[bool, Argument("imap: connect without a server for sending.")] = False
     user: Annotated[
         str | None, Argument("imap: the name to sign in with, if not the address.", typed_as="--user NAME")
     ] = None
     labels: Annotated[
-        str | None, Argument("imap: keywords (several for a message) or folders (a label moves the message).")
+        LabelsAs | None, Argument("imap: keywords (several for a message) or folders (a label moves the message).")
     ] = None
     ca_file: Annotated[
         Path | None,

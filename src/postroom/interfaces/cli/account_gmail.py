@@ -1,8 +1,8 @@
 """`postroom account add gmail`: the owner consents on Google's page."""
 
+from postroom.core.choices import choice
 from postroom.interfaces.cli.account_adding import OPTIONS, AddOptions, show_connected
 from postroom.interfaces.cli.consent import Browsing, Pasting
-from postroom.interfaces.cli.options import choice
 from postroom.interfaces.cli.session import Session
 
 

@@ -4,7 +4,7 @@ import shlex
 import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,16 +16,13 @@ from postroom.interfaces.cli.session import Session
 from postroom.interfaces.cli.typed_secrets import typed_secret
 
 if TYPE_CHECKING:
-    from postroom.core.mail.servers import AppName, LabelsAs, MailServers, Security
+    from postroom.core.mail.servers import AppName, MailServers
     from postroom.mailboxes.imap.tokens import HeldConsent
     from postroom.operations.accounts.accounts import AccountView
     from postroom.operations.accounts.imap_servers import FoundServers, TriedServers, WantedServers
 
 MOST_TRIES = 3
 MOST_PREVIEWED = 200
-SECURITIES: "tuple[Security, ...]" = ("tls", "starttls", "plain")
-SIGN_INS: "tuple[Literal['password'] | AppName, ...]" = ("password", "google", "microsoft")
-LABELS: "tuple[LabelsAs, ...]" = ("keywords", "folders")
 _SECURITY = {"tls": "TLS", "starttls": "STARTTLS", "plain": "not encrypted"}
 
 
@@ -96,16 +93,12 @@ def _find_servers(session: Session, wanted: "WantedServers", last: "MailServers 
 
 def _choices(options: AddOptions, email: str, before: "AccountView | None") -> "WantedServers":
     """The owner's choices. Where an account is renewed, everything left out stays as it was."""
-    from postroom.interfaces.cli.options import choice
     from postroom.operations.accounts.imap_servers import (
         LARGEST_FILE,
         WantedServer,
         WantedServers,
         checked_authserv_ids,
     )
-
-    def security(name: str, given: str | None) -> "Security | None":
-        return None if given is None else choice(name, given, SECURITIES)
 
     last = None if before is None else before.servers
     certificates = None if last is None else last.trusted_certificates
@@ -115,14 +108,13 @@ def _choices(options: AddOptions, email: str, before: "AccountView | None") -> "
         content = read_bytes(options.ca_file, LARGEST_FILE, "--ca-file", "name a file of certificates")
         certificates = content.decode("ascii", "replace")
     app = _app(options, last)
-    labels = None if options.labels is None else choice("--labels", options.labels, LABELS)
     return WantedServers(
         before.email if before is not None else normalised_address(email),
-        WantedServer(options.imap_host, options.imap_port, security("--imap-security", options.imap_security)),
-        WantedServer(options.smtp_host, options.smtp_port, security("--smtp-security", options.smtp_security)),
+        WantedServer(options.imap_host, options.imap_port, options.imap_security),
+        WantedServer(options.smtp_host, options.smtp_port, options.smtp_security),
         not options.no_sending,
         options.user or (None if last is None else last.user_name),
-        labels or (None if last is None else last.labels_as),
+        options.labels or (None if last is None else last.labels_as),
         certificates,
         app,
         checked_authserv_ids(options.authserv_id) or ("" if last is None else last.authserv_ids),
@@ -131,14 +123,13 @@ def _choices(options: AddOptions, email: str, before: "AccountView | None") -> "
 
 def _app(options: AddOptions, last: "MailServers | None") -> "AppName | None":
     """Whose app gets the access tokens, as the owner says, or as before; None for a password."""
-    from postroom.interfaces.cli.options import choice
     from postroom.operations.accounts.imap_servers import app_at
 
     if options.sign_in is None and last is not None and last.sign_in != "password":
         if (app := app_at(last)) is None:
             raise BadInput("--sign-in", "is missing", "say whose app has the consent: google or microsoft")
         return app
-    chosen = "password" if options.sign_in is None else choice("--sign-in", options.sign_in, SIGN_INS)
+    chosen = options.sign_in or "password"
     refused = {"--no-browser": options.no_browser} if chosen == "password" else {}
     refused |= {"--other-smtp-password": options.other_smtp_password} if chosen != "password" else {}
     for name, value in refused.items():

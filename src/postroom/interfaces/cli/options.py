@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from postroom.core.choices import choice
-
 if TYPE_CHECKING:
     from postroom.settings.reading import Settings
-
-__all__ = ["AsJson", "DataDir", "Host", "Limit", "Port", "Reason", "choice", "settings_for"]
 
 DataDir = Annotated[
     Path | None,
@@ -25,7 +21,6 @@ DataDir = Annotated[
 ]
 Host = Annotated[str | None, typer.Option("--host", help="The address to serve on (`web.host`).")]
 Port = Annotated[int | None, typer.Option("--port", help="The port to serve on; 0 picks a free one (`web.port`).")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most this many.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; kept with the record.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one object, or one per line for lists.")]
