@@ -11,6 +11,7 @@ import pytest
 from postroom.core.views import Internal, Named, OrAbsent, Page, Shown, Untrusted
 from postroom.interfaces.http.answers import form_of, json_of
 from postroom.interfaces.http.api.openapi import openapi
+from postroom.operations.problems import ProblemForm
 
 ID = UUID("018f0000-0000-7000-8000-000000000001")
 AT = datetime(2026, 11, 18, 6, 30, tzinfo=UTC)
@@ -173,3 +174,22 @@ def test_the_schema_has_the_names_and_descriptions_of_the_view():
 def test_every_schema_of_the_api_has_a_short_name_since_no_two_views_share_one():
     names = list(openapi()["components"]["schemas"])
     assert [each for each in names if "_" in each] == []
+
+
+class Refusal(NamedTuple):
+    field: str
+    error: OrAbsent[ProblemForm] = None
+
+
+class Receipt(NamedTuple):
+    id: UUID
+
+
+class Deliveries(NamedTuple):
+    results: Sequence[Receipt | Refusal]
+
+
+def test_of_several_views_each_is_written_as_its_own_and_a_problem_as_it_is():
+    problem: ProblemForm = {"code": "bad_input", "field": "to", "problem": "is empty", "remedy": "give one"}
+    shown = json_of(Deliveries, Deliveries([Refusal("to", problem), Receipt(ID), Refusal("cc")]))
+    assert shown == {"results": [{"field": "to", "error": problem}, {"id": str(ID)}, {"field": "cc"}]}
