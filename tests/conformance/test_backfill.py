@@ -23,6 +23,7 @@ from postroom.intake.dispatcher import Dispatcher
 from postroom.intake.intake import Intake
 from postroom.operations.backfill.backfill import Backfills
 from postroom.operations.backfill.backfill_work import BackfillWork
+from postroom.operations.people.audit import next_entry, signature
 from postroom.settings.mailboxes import BackfillSettings
 from postroom.settings.sections import ModelSettings
 from postroom.store.backfill import backfill, backfill_spend, backfill_work
@@ -371,12 +372,13 @@ async def test_a_capped_job_continues_on_the_next_day_only_if_asked_to(setup: Jo
 
 @pytest.mark.parametrize("zone", [ZoneInfo("Pacific/Auckland"), ZoneInfo("America/Los_Angeles")], ids=str)
 async def test_the_cap_begins_anew_at_midnight_in_the_zone_of_the_settings(setup: JobSetup, zone: ZoneInfo) -> None:
-    settings, connector = BackfillSettings.model_validate({"time_zone": zone.key}), Principal(Role.CONNECTOR, ENDPOINT)
+    settings = BackfillSettings.model_validate({"time_zone": zone.key})
+    connector = signature(Principal(Role.CONNECTOR, ENDPOINT).actor, Role.CONNECTOR)
     backfills = Backfills(setup.database, settings, ModelSettings.model_validate({}), setup.clock)
     work = BackfillWork(setup.database, backfills, EMAIL, setup.clock)
     id = await created(setup, replace(FINANCE, resume_daily=True, daily_cost_cap_cents=10))
     assert await work.poll("gmail", ENDPOINT, connector) is not None
-    state = await work.progress(id, Progress(cost_micros=100_000), connector)
+    state = await work.progress(id, Progress(cost_micros=100_000), next_entry(connector))
     assert state.job.status == "cost_capped"
     midnight = start_of(day_in(setup.clock(), zone) + DAY, zone)
     for moment, status in ((midnight - timedelta(seconds=1), "cost_capped"), (midnight, "pending")):

@@ -82,7 +82,7 @@ async def begin(product: Product, api: ModelApi, model: dict[str, Any], **change
     backfills = Backfills(product.database, settings, ModelSettings.model_validate(model), wall_clock)
     created = await backfills.create(replace(FINANCE, **changes), signature("test", "admin"))
     work = BackfillWork(product.database, backfills, EMAIL, wall_clock)
-    state = await work.poll("gmail", ENDPOINT, Principal(Role.CONNECTOR, ENDPOINT))
+    state = await work.poll("gmail", ENDPOINT, signature(Principal(Role.CONNECTOR, ENDPOINT).actor, Role.CONNECTOR))
     assert state is not None
     assert state.job.id == created.job.id
     return OldMail(product, api, backfills, state.job)

@@ -11,7 +11,7 @@ from postroom.core.heartbeat import parse_heartbeat
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.roles import Principal, Role
 from postroom.interfaces.http.services import Services
-from postroom.operations.people.audit import signature
+from postroom.operations.people.audit import next_entry, signature
 from postroom.store.actions import decisions
 from postroom.store.engine.database import Script, sql, transaction
 from postroom.store.engine.ids import new_id
@@ -102,7 +102,7 @@ async def plant_backfill(services: Services) -> None:
     state = await services.parts.backfill_work.poll("gmail", mailbox, connector)
     assert state is not None
     report = Progress(status="error", error=EVIL, lease_token=state.job.lease_token)
-    await services.parts.backfill_work.progress(state.job.id, report, connector)
+    await services.parts.backfill_work.progress(state.job.id, report, next_entry(connector))
 
 
 @transaction

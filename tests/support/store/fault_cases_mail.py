@@ -7,10 +7,10 @@ from uuid import UUID
 from postroom.core.actions.safety import Policy
 from postroom.core.jobs.job import NewJob
 from postroom.core.mail.message import read_mail
+from postroom.core.moments import LONG_AGO
 from postroom.core.rules.draft import RuleDraft
 from postroom.store.actions import actions, decisions, hiding
 from postroom.store.actions.actions import FAR_AHEAD
-from postroom.store.actions.undos import LONG_AGO
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
 from postroom.store.jobs import jobs as store
