@@ -75,7 +75,7 @@ class TokenCheck:
         while True:
             await asyncio.sleep(self._keep.total_seconds())
             try:
-                kept = await self._find(id)
+                kept = await self._read_together(id)
             except PostroomError as error:
                 log.warning("token.not_read", id=id, error=type(error).__name__)
             else:
@@ -90,6 +90,9 @@ class TokenCheck:
         known = self._known.get(id)
         if known is not None and timedelta(0) <= self._clock() - known.read_at < self._keep:
             return known.kept
+        return await self._read_together(id)
+
+    async def _read_together(self, id: UUID) -> KeptToken | None:
         reading = self._reading.get(id)
         if reading is None:
             reading = self._reading[id] = asyncio.create_task(self._read(id), name="postroom-token")
