@@ -97,7 +97,7 @@ async def test_depths_and_stats_say_how_much_waits_since_when(setup: InboxSetup)
         ("email", "high_priority", "waiting"): 1,
     }
     assert depths["gateway", "P2", "waiting"].oldest == start
-    email, gateway = await queue_stats(setup.database, setup.queues)
+    email, gateway = (await queue_stats(setup.database, setup.queues)).queues
     assert [each.tier for each in email.tiers] == ["high_priority", "interactive", "default", "history"]
     assert [(each.waiting, each.leased, each.streak, each.guard) for each in gateway.tiers] == [
         (0, 0, 0, 3),
@@ -112,7 +112,7 @@ async def test_a_queue_that_the_settings_no_longer_name_is_still_seen(setup: Inb
     await accepted(setup, 2)
     await setup.next()
     await setup.restart(Queues([EMAIL]))
-    email, gone = await queue_stats(setup.database, setup.queues)
+    email, gone = (await queue_stats(setup.database, setup.queues)).queues
     assert (email.queue, gone.queue) == ("email", "gateway")
     assert [(each.tier, each.waiting, each.leased) for each in gone.tiers] == [("P2", 1, 1)]
 

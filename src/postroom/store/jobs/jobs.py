@@ -388,3 +388,10 @@ def count_failed_jobs(most: int) -> Script[int]:
     """The number of failed jobs, `most` at the highest."""
     rows = yield sql("count_failed_jobs", most)
     return rows[0][0]
+
+
+@query
+def count_jobs() -> Script[dict[str, int]]:
+    """The number of jobs in each state."""
+    rows = yield sql("count_jobs")
+    return {row[0]: row[1] for row in rows}

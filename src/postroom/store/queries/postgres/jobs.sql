@@ -171,6 +171,9 @@ SELECT b.seq, b.id FROM old JOIN job_bodies b ON b.seq = old.seq
 -- name: prune_receipts(before)
 DELETE FROM receipts WHERE written_at < :before
 
+-- name: count_jobs()
+SELECT state, count(*) FROM job_queue GROUP BY state
+UNION ALL SELECT state, count(*) FROM job_ends GROUP BY state
 -- name: select_next_due()
 SELECT min(not_before) FROM job_queue WHERE NOT ready
 

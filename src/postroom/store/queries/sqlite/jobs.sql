@@ -79,6 +79,8 @@ SELECT seq, id FROM job_rows WHERE state = :state AND finished_at < :before LIMI
 -- SQLite needs no receipts: its commits have no unknown outcome.
 SELECT 1 WHERE :before IS NULL
 
+-- name: count_jobs()
+SELECT state, count(*) FROM job_rows GROUP BY state
 -- name: select_next_due()
 SELECT min(not_before) FROM job_rows WHERE state = 'queued' AND ready = 0
 
