@@ -61,7 +61,8 @@ class Parts:
         self.mailbox_of = mailbox_of
         self._tokens = tokens
         self._others: dict[Any, object] = {Settings: settings, Database: database, Clock: clock}
-        self._others |= {type(each): each for each in others if each is not None}
+        # Under their base classes too: a server may be put together with a kind of its own.
+        self._others |= {type_: each for each in others if each is not None for type_ in type(each).mro()[:-1]}
 
     def get(self, type_: Any) -> Any:
         """Return the part of this type. Raises Refused if the process was put together without it."""
