@@ -18,11 +18,12 @@ from postroom.core.actions.safety import Policy
 from postroom.core.mail.files import mail_in
 from postroom.core.mail.ingestion import DEFAULT_POLICY
 from postroom.core.rules.rule import Rule
+from postroom.core.rules.starter import drafts_of, starters
 from postroom.operations.preview.arrivals import IncomingMessage, read_history
 from postroom.operations.preview.preview import Previewer, PreviewRules
 from postroom.operations.preview.preview_mail import recipient_of
 from postroom.operations.preview.preview_processes import preview_all
-from postroom.operations.preview.preview_rules import rules_of, starter_drafts
+from postroom.operations.preview.preview_rules import rules_of
 
 from .order import Outcome, answer
 from .ruling import rules
@@ -51,8 +52,8 @@ def _ours(path: Path) -> Outcome:
 
 
 def _rules() -> list[Rule]:
-    starters = rules_of(starter_drafts(["all"]))
-    return [*rules()[: RULES - len(starters)], *starters]
+    starter_rules = rules_of(drafts_of(starters()))
+    return [*rules()[: RULES - len(starter_rules)], *starter_rules]
 
 
 def _command(path: Path) -> Outcome:

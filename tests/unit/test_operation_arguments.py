@@ -1,5 +1,6 @@
 """The arguments of an operation are read from its function: each for itself, or all as the fields of one object."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -10,6 +11,7 @@ from postroom.core.access import READ
 from postroom.core.errors import BadInput
 from postroom.interfaces.argument_forms import form_of_arguments, read_arguments, values_of
 from postroom.operations.operation import Argument, Noun, Operation, Spread
+from postroom.operations.registry import operations
 
 Counts = Mapping[Annotated[str, Argument("", 1, 8)], Annotated[int, Argument("", 0, 9)]]
 
@@ -78,3 +80,9 @@ def test_refusals_name_an_argument_as_it_is_sent(given: dict[str, object], refus
 def test_the_keys_and_values_of_a_mapping_are_bounded(counts: dict[str, int]) -> None:
     with pytest.raises(BadInput):
         read(name="ada", counts=counts)
+
+
+def test_every_operation_has_a_name_of_its_own() -> None:
+    """Keys of pages are sealed with it, and the API calls the operation so."""
+    found = Counter(each.id for each in operations())
+    assert [name for name, count in found.items() if count > 1] == []

@@ -21,7 +21,7 @@ MailId = Annotated[UUID, Argument("The id of the outgoing mail.", typed_as="ID")
 
 
 @OUTBOUND.operation(READ, command("outbound list", *COLUMNS))
-async def list_mail(
+async def list_deliveries(
     database: Database,
     /,
     state: Annotated[DeliveryState | None, Argument("Only mail in this state, such as unknown.")] = None,
