@@ -7,7 +7,7 @@ machine.
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -80,7 +80,7 @@ async def burst_setup(folder: Path, processes: ProcessGroup, rng: Random) -> Asy
     services = services_on(database, wall_clock)
     intake = TimedIntake(database, None, queues=services.queues, tally=services.tally)
     intake.clock, intake.letters = time.seconds, {}
-    object.__setattr__(services, "intake", intake)
+    services = replace(services, intake=intake)
     try:
         async with running_emulator(emulator) as gmail, served(services) as board:
             token = await board.token("connector", ENDPOINT)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -76,7 +76,7 @@ async def burst_setup(folder: Path, processes: ProcessGroup, server: ImapServer)
     services = services_on(database, wall_clock)
     intake = TimedIntake(database, None, queues=services.queues, tally=services.tally)
     intake.clock, intake.letters = time.monotonic, {}
-    object.__setattr__(services, "intake", intake)
+    services = replace(services, intake=intake)
     try:
         async with served(services) as board:
             token = await board.token("connector", ENDPOINT)

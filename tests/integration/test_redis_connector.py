@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class ConnectorSetup:
 async def connectors(tmp_path: Path, sqlite: Database) -> AsyncIterator[ConnectorSetup]:
     services = services_on(sqlite, wall_clock)
     intake = MurderousIntake(sqlite, None, queues=services.queues, tally=services.tally)
-    object.__setattr__(services, "intake", intake)
+    services = replace(services, intake=intake)
     with running_redis() as server:
         async with served(services) as board, Redis.from_url(server.url) as redis:
             connectors = ConnectorSetup(tmp_path, board, intake, redis, server.url)

@@ -7,7 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -122,7 +122,7 @@ async def gmail_crash_setup(
     await database.run(keep_account(new_id(), "gmail", ENDPOINT, OWNER, wall_clock()))
     services = services_on(database, wall_clock)
     intake = CountingIntake(database, None, queues=services.queues, tally=services.tally)
-    object.__setattr__(services, "intake", intake)
+    services = replace(services, intake=intake)
     state = folder / "state"
     try:
         async with (

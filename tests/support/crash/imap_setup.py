@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -165,7 +165,7 @@ async def imap_crash_setup(
     await database.run(keep_account(new_id(), "imap", ENDPOINT, OWNER, wall_clock()))
     services = services_on(database, wall_clock)
     intake = CountingIntake(database, None, queues=services.queues, tally=services.tally)
-    object.__setattr__(services, "intake", intake)
+    services = replace(services, intake=intake)
     user, orders, cutting = server.new_user(), Orders(), Cutting()
     other = await asyncio.to_thread(OtherClient, server, user, OWNER, Random(rng.randrange(2**32)))
     listening = await asyncio.start_unix_server(orders.serve, folder / "orders")
