@@ -197,7 +197,8 @@ async def test_an_operator_answers_and_a_viewer_does_not(sqlite: Database, box: 
             assert answer.status_code == 403
     assert await state(box, asked.id) == "approved_pending"
     async with browsing(sqlite, operator) as page:
-        await submit(page, f"/approvals/{asked.id}/approve", {**fields, "form_token": operator.form_token})
+        fields = {"shown": asked.action_hash, "form_token": operator.form_token}
+        await submit(page, f"/approvals/{asked.id}/approve", fields)
     assert await state(box, asked.id) == "queued"
     assert await audited(sqlite) == [("approval.approve", "person:ida", str(asked.id))]
 
@@ -226,8 +227,8 @@ async def test_what_a_rule_decided_is_not_made_a_rule_again(page: httpx2.AsyncCl
 
 @pytest.mark.parametrize("id", ["nothing", str(UUID(int=9))])
 async def test_an_unknown_action_is_said(page: httpx2.AsyncClient, id: str) -> None:
-    for act in ("approve", "reject", "always"):
-        await submit(page, f"/approvals/{id}/{act}", {"shown": "0" * 64}, back="/approvals")
+    for act, fields in (("approve", {"shown": "0" * 64}), ("reject", {}), ("always", {})):
+        await submit(page, f"/approvals/{id}/{act}", fields, back="/approvals")
         assert "there is no" in (await page.get("/approvals")).text
 
 

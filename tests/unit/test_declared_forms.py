@@ -42,7 +42,7 @@ def read(*fields: tuple[str, str]) -> dict[str, Any]:
 
 
 def test_fields_and_parts_of_the_address_are_arguments_and_others_have_their_defaults():
-    assert read(("other", "1")) == {
+    assert read() == {
         "id": ID, "name": "mara", "hours": 4, "since": None, "chosen": (), "active": False,
     }  # fmt: skip
 
@@ -72,6 +72,7 @@ def test_a_time_is_a_day_a_span_back_or_now(typed: str, meant: datetime):
         ("hours", "25", "hours: 25 is out of range; use 1 to 24"),
         ("since", "", "since: is empty; fill it in"),
         ("chosen", "x", "chosen: 'x' is no id; open it from the list"),
+        ("ids", "x", "ids: is no field of this form; open the page again"),
     ],
 )
 def test_a_wrong_field_is_named(field: str, typed: str, refusal: str):

@@ -8,6 +8,7 @@ from uuid import UUID
 from postroom.core.choices import choice
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.moments import read_moment, read_start
+from postroom.core.strict import shown_name
 from postroom.interfaces.argument_forms import form_of_arguments, read_arguments, values_of
 from postroom.interfaces.dashboard.forms import Confirmation, Form, FormRoute, form_route
 from postroom.interfaces.dashboard.ids import read_id
@@ -18,6 +19,7 @@ from postroom.operations.registry import operations
 from postroom.operations.running import run_operation
 
 MOST_DIGITS = 18
+IN_EVERY_FORM = ("form_token", "back", "reason")
 
 
 def declared_forms(site: Site) -> list[FormRoute]:
@@ -48,6 +50,7 @@ class _Words:
 
 def read_form(operation: Operation, form: Form, now: datetime) -> dict[str, Any]:
     """Return the arguments in a form, by name. Raises BadInput, which names the wrong one."""
+    _check_names(operation, form)
     given: dict[str, Any] = {}
     for each in operation.arguments:
         name = each.argument.sent_as or each.name
@@ -60,6 +63,14 @@ def read_form(operation: Operation, form: Form, now: datetime) -> dict[str, Any]
             raise BadInput(name, "is empty", "choose at least one" if _is_list(each.type) else "fill it in")
     arguments = form_of_arguments(f"{operation.id}_form", operation.arguments)
     return values_of(operation, read_arguments("this form", arguments, given))
+
+
+def _check_names(operation: Operation, form: Form) -> None:
+    """Refuse a page from before an update: without the field that it names otherwise, a form may mean everything."""
+    known = {*IN_EVERY_FORM, *(each.argument.sent_as or each.name for each in operation.arguments)}
+    for name in form.fields:
+        if name not in known:
+            raise BadInput(shown_name(name), "is no field of this form", "open the page again")
 
 
 def _read(name: str, argument: OperationArgument, found: str | list[str], now: datetime) -> object:
