@@ -93,9 +93,10 @@ async def test_one_stranger_does_not_spend_the_day_of_the_model(setup: ClassifyS
     for number in range(54):
         setup.product.mailbox.deliver(raw_mail(f"Spam {number}", "Thief <thief@evil.example>"))
     await setup.product.live.sync()
-    waiting = await setup.classify_job(lambda job: job.parked_by == "model:budget")
-    assert "this sender's mail has used up its share of today's budget" in (waiting.last_error or "")
-    assert waiting.attempts == 0, "waiting uses up no attempt"
+    waiting = await setup.classify_job(
+        lambda job: "this sender's mail has used up its share of today's budget" in (job.last_error or "")
+    )
+    assert (waiting.parked_by, waiting.attempts) == ("model:budget", 0), "waiting uses up no attempt"
     await setup.deliver("An honest question", sender="Ann <ann@honest.example>")
     [honest] = await setup.product.until_all(
         1, lambda row: row.subject == "An honest question" and row.action_type is not None
@@ -120,8 +121,10 @@ async def test_strangers_who_answer_a_letter_to_a_list_do_not_spend_what_is_kept
         raw = raw_mail(f"Re: {number}", f"thief{number}@evil.example", In_Reply_To="<letter@owner.example>")
         setup.product.mailbox.deliver(raw)
     await setup.product.live.sync()
-    waiting = await setup.classify_job(lambda job: job.parked_by == "model:budget")
-    assert "mail of this sender's domain has used up its share" in (waiting.last_error or "")
+    waiting = await setup.classify_job(
+        lambda job: "mail of this sender's domain has used up its share" in (job.last_error or "")
+    )
+    assert waiting.parked_by == "model:budget"
     message = await setup.database.run(load_message(UUID(json.loads(waiting.payload_json)["message_id"])))
     assert message.policy_tier == "high_priority", "it is an answer"
 

@@ -70,7 +70,7 @@ async def test_mail_leaves_signed_and_byte_for_byte_through_the_transport_of_the
         settings = load_settings({"data_dir": tmp_path, **overrides}, environ={}, cwd=tmp_path)
         database = await open_database(tmp_path)
         vault = vault_of(settings)
-        made = await add_dkim(Caller(database, signed()), vault, "OutboundDispatcher.example", "s1", "rsa-sha256")
+        made = await add_dkim(Caller(database, signed()), vault, "Sender.example", "s1", "rsa-sha256")
         assert made.name == "s1._domainkey.sender.example"
         await rotate_keys(Caller(database, signed()), vault, settings, drop_old=True)
         new = new_mail(ADA)
