@@ -48,10 +48,13 @@ def running_cyrus() -> Generator[ImapServer]:
         with _password_daemon(folder / "run/mux"):
             command = [programs / "master", "-C", folder / "all.conf", "-M", folder / "cyrus.conf"]
             command += ["-p", folder / "pid", "-D"]
-            with (folder / "log").open("wb") as log:
-                server.start(command, log, os.environ | {"LD_LIBRARY_PATH": libraries})
+
+            def start() -> None:
+                with (folder / "log").open("ab") as log:
+                    server.start(command, log, os.environ | {"LD_LIBRARY_PATH": libraries})
+
             try:
-                server.wait_until_ready(folder / "log")
+                server.start_until_ready(start, folder / "log")
                 yield server
             finally:
                 server.stop()

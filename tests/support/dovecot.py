@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from support.imap_server import (
@@ -48,9 +49,9 @@ def running_dovecot(*, is_odd: bool = False, checks: Mapping[str, str] | None = 
         server = ImapServer("dovecot", port, tls_port, folder)
         config = folder / "dovecot.conf"
         config.write_text(_config(server, is_odd=is_odd, checks=checks or {}))
-        server.start([program, "-F", "-c", str(config)], subprocess.DEVNULL)
+        command = [program, "-F", "-c", str(config)]
         try:
-            server.wait_until_ready(folder / "log")
+            server.start_until_ready(partial(server.start, command, subprocess.DEVNULL), folder / "log")
             yield server
         finally:
             server.stop()
