@@ -59,6 +59,15 @@ async def test_work_reports_progress_and_then_its_result() -> None:
     assert (tasks.look(task.id).state, task.result, task.done) == ("done", "found", 2)
 
 
+async def test_what_somebody_looks_at_stays_as_it_was_at_that_moment() -> None:
+    tasks, step = LongTasks[str, str](), Step()
+    task = tasks.start("Look", step)
+    looked_at = tasks.look(task.id)
+    step.go_on.set()
+    await ended(tasks, task)
+    assert (looked_at.state, looked_at.result) == ("running", None)
+
+
 async def test_canceled_work_stops() -> None:
     tasks, step = LongTasks[str, str](), Step()
     task = tasks.start("Look", step)
@@ -80,7 +89,7 @@ async def test_work_of_the_same_id_takes_the_place_of_what_has_ended() -> None:
     step.go_on.set()
     first = await ended(tasks, tasks.start("Look", step, "same"))
     second = tasks.start("Look again", step, "same")
-    assert (tasks.look("same") is second, first.state) == (True, "done")
+    assert (tasks.look("same").about, first.state) == ("Look again", "done")
     await ended(tasks, second)
 
 

@@ -9,7 +9,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -92,19 +92,23 @@ class LongTasks(Generic[About, T]):
         return task
 
     def look(self, id: str) -> LongTask[About, T]:
-        """Return the task for somebody who looks at it. Raises NotFound if it was forgotten."""
+        """Return the task as it is now, for somebody who looks at it. Raises NotFound if it was forgotten."""
         task = self.find(id)
         if task is None:
             raise NotFound("this work is over and forgotten, or Postroom was restarted; start it again")
         return task
 
     def find(self, id: str) -> LongTask[About, T] | None:
-        """Return the task for somebody who looks at it; None if it was forgotten."""
+        """Return the task as it is now, for somebody who looks at it; None if it was forgotten.
+
+        The answer stays as it is: while a page is drawn the work goes on, and the page must not show two moments.
+        """
         self.cancel_unwatched()
         task = self._tasks.get(id)
-        if task is not None:
-            task.looked_at = self._clock()
-        return task
+        if task is None:
+            return None
+        task.looked_at = self._clock()
+        return replace(task)
 
     async def wait(self, id: str, patience_s: float) -> LongTask[About, T]:
         """Return the task when it has ended, or after the given time."""
