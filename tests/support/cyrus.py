@@ -48,13 +48,10 @@ def running_cyrus() -> Generator[ImapServer]:
         with _password_daemon(folder / "run/mux"):
             command = [programs / "master", "-C", folder / "all.conf", "-M", folder / "cyrus.conf"]
             command += ["-p", folder / "pid", "-D"]
-
-            def start() -> None:
-                with (folder / "log").open("ab") as log:
-                    server.start(command, log, os.environ | {"LD_LIBRARY_PATH": libraries})
-
+            with (folder / "log").open("wb") as log:
+                server.start(command, log, os.environ | {"LD_LIBRARY_PATH": libraries})
             try:
-                server.start_until_ready(start, folder / "log")
+                server.wait_until_ready(folder / "log")
                 yield server
             finally:
                 server.stop()

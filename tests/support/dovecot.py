@@ -4,7 +4,6 @@ import os
 import subprocess
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from support.imap_server import (
@@ -49,9 +48,9 @@ def running_dovecot(*, is_odd: bool = False, checks: Mapping[str, str] | None = 
         server = ImapServer("dovecot", port, tls_port, folder)
         config = folder / "dovecot.conf"
         config.write_text(_config(server, is_odd=is_odd, checks=checks or {}))
-        command = [program, "-F", "-c", str(config)]
+        server.start([program, "-F", "-c", str(config)], subprocess.DEVNULL)
         try:
-            server.start_until_ready(partial(server.start, command, subprocess.DEVNULL), folder / "log")
+            server.wait_until_ready(folder / "log")
             yield server
         finally:
             server.stop()

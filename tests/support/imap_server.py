@@ -4,15 +4,17 @@ every name.
 A *profile* is the same server with some extensions switched off in its configuration, on an address of its own.
 """
 
+import contextlib
 import imaplib
 import os
 import pwd
+import random
 import socket
 import ssl
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -90,14 +92,14 @@ def server_folder(kind: str) -> Generator[Path]:
 
 
 def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports below those that the system hands out: until the server has them, no other program gets one by chance."""
+    found = set[int]()
+    while len(found) < count:
+        port = random.SystemRandom().randrange(10_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            found.add(port)
+    return list(found)
 
 
 @dataclass
@@ -129,23 +131,14 @@ class ImapServer:
         started = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
         self.processes.append(started)
 
-    def start_until_ready(self, start: Callable[[], None], log: Path) -> None:
-        """Start it, and once more if it ends before it answers: a Cyrus does, once in many starts, without a word."""
+    def wait_until_ready(self, log: Path) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        for is_last in (False, False, True):
-            start()
-            while not self._answers():
-                has_ended = any(each.poll() is not None for each in self.processes)
-                if time.monotonic() > deadline or (has_ended and is_last):
-                    text = log.read_text(errors="replace")[-2000:] if log.exists() else "nothing"
-                    raise RuntimeError(f"{self.kind} did not start; it said:\n{text}")
-                if has_ended:
-                    self.stop()
-                    self.processes.clear()
-                    break
-                time.sleep(0.02)
-            else:
-                return
+        while not self._answers():
+            ended = any(each.poll() is not None for each in self.processes)
+            if time.monotonic() > deadline or ended:
+                text = log.read_text(errors="replace")[-2000:] if log.exists() else "nothing"
+                raise RuntimeError(f"{self.kind} did not start; it said:\n{text}")
+            time.sleep(0.02)
 
     def _answers(self) -> bool:
         try:
