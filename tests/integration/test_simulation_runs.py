@@ -33,7 +33,9 @@ async def test_a_run_ends_with_results_of_every_order_and_is_kept(sqlite: Databa
     assert (run.state, run.problem) == ("done", "")
     assert [each.discipline for each in run.result or ()] == list(STEPS)
     await runs.start(SMALL)
-    assert runs.find(SMALL) is run
+    kept = runs.find(SMALL)
+    assert kept is not None
+    assert kept.result is run.result, "it is not run again"
 
 
 async def test_one_runs_at_a_time_and_is_canceled_at_once(sqlite: Database) -> None:
