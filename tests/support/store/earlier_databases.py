@@ -5,8 +5,8 @@ The schema is the same; the table of migrations, a name and an unused function d
 
 from pathlib import Path
 
-from postroom.store.engine.database import Database, Script, Text, transaction
-from postroom.store.engine.migrate import apply, migrations
+from postroom.store.engine.database import Database, Dialect, Script, Text, transaction
+from postroom.store.engine.migrate import Migration, apply, migrations
 
 _LEFT_BEHIND = """
     ALTER TABLE inbox_keys RENAME CONSTRAINT inbox_keys_pkey TO inbox_keys_pkey1;
@@ -14,12 +14,17 @@ _LEFT_BEHIND = """
     LANGUAGE sql RETURN words_of(sender)"""
 
 
+def schema_alone(dialect: Dialect) -> tuple[Migration, ...]:
+    """The schema without the migrations after it, which may change rows."""
+    return migrations(dialect)[:1]
+
+
 async def migrate_as_before(database: Database, last: int = 58) -> None:
     """Give a new database the schema, and the table of migrations that it would have had, up to the last one.
 
     Migrations since then are not applied.
     """
-    schema = migrations(database.dialect)[:1]
+    schema = schema_alone(database.dialect)
     await database.run(apply(schema[0], database.dialect, schema))
     await database.run(_as_before(database.dialect == "postgres", last))
 
