@@ -10,7 +10,7 @@ SOURCES := requirements-tools.lock requirements-dev.lock pyproject.toml package.
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 
-.PHONY: help setup run test lint bench mutants house soak sample screenshots audit lock clean
+.PHONY: help setup run test lint bench mutants house soak sample screenshots site audit lock clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ house: $(STAMP) ## Lines by package, and what is said more than once: make house
 
 screenshots: $(STAMP) ## The pictures of the pages in docs/, made anew from the demo
 	@POSTROOM_SCREENSHOTS=1 $(BIN)/python -m pytest -q tests/browser/test_whole_product.py
+
+site: $(STAMP) ## The site of the documentation, into build/site
+	@$(BIN)/zensical build --strict
 
 bench: $(STAMP) ## Every speed claim, beside its peers, as one table
 	@$(BIN)/python -m bench
