@@ -79,6 +79,7 @@ class Dispatcher:
         self._outstanding: set[UUID] = set()
         self._old: set[UUID] = set()
         self._wake = asyncio.Event()
+        self._has_begun = False
 
     async def run(self) -> None:
         """Run until canceled. Leased messages that were not dispatched return when their leases expire."""
@@ -136,6 +137,9 @@ class Dispatcher:
         else:
             for each in ready:
                 self._note_dispatched(each)
+        if self._outstanding and not self._has_begun:
+            self._has_begun = True
+            log.info("dispatcher.first_mail")
 
     async def _accounts_of(self, leased: Sequence[inbox.LeasedMessage]) -> dict[str, mail.Account | Exception]:
         """The account of each endpoint, or the error of reading it, which concerns only its own messages."""

@@ -72,8 +72,10 @@ class Section(BaseModel):
 
 class LogSettings(Section):
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="The least severe event logged.")
-    format: Literal["auto", "json", "console"] = Field(
-        "auto", description="`json` for machines, `console` for people; `auto` is `console` on a terminal, else `json`."
+    format: Literal["auto", "json", "console", "words"] = Field(
+        "auto",
+        description="`json` for machines; `console`, the same on short lines; `words`, a sentence for each event that "
+        "matters. `auto` is `words` on a terminal (`console` at level `debug`), else `json`.",
     )
 
 

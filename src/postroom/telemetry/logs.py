@@ -22,10 +22,11 @@ from datetime import date, timedelta
 from enum import Enum
 from functools import lru_cache
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, assert_never, cast
 from uuid import UUID
 
 from postroom.settings.sections import LogSettings
+from postroom.telemetry.sentences import Narrator
 from postroom.vault.masking import HIDDEN, masked_urls
 
 if TYPE_CHECKING:
@@ -78,7 +79,6 @@ def configure_logging(settings: LogSettings, *, secrets: Iterable[str] = (), str
     import structlog
 
     out: TextIO = stream or sys.stderr
-    as_json = settings.format == "json" or (settings.format == "auto" and not out.isatty())
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -90,7 +90,7 @@ def configure_logging(settings: LogSettings, *, secrets: Iterable[str] = (), str
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         structlog.processors.format_exc_info,
         Cleaner(secrets),
-        render_json if as_json else render_console,
+        _renderer(settings, out),
     ]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -108,7 +108,32 @@ def configure_logging(settings: LogSettings, *, secrets: Iterable[str] = (), str
     logging.captureWarnings(True)
 
 
+def _renderer(settings: LogSettings, out: TextIO) -> "Processor":
+    """JSON for programs. A person at a terminal reads sentences, or every event if they ask for details."""
+    format = settings.format
+    if format == "auto":
+        format = "json" if not out.isatty() else "console" if settings.level == "debug" else "words"
+    match format:
+        case "json":
+            return render_json
+        case "console":
+            return render_console
+        case "words":
+            return Narrator(one_line)
+        case _:
+            assert_never(format)
+
+
 class _OneLineHandler(logging.StreamHandler[TextIO]):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the event, unless its rendering is empty."""
+        try:
+            if line := self.format(record):
+                self.stream.write(line + self.terminator)
+                self.flush()
+        except Exception:
+            self.handleError(record)
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         """Log only the logger's name if an event cannot be formatted: the default prints its raw arguments."""
         self.stream.write(render_json(None, "", {"event": "log.unprintable", "logger": record.name}) + "\n")

@@ -218,7 +218,7 @@ class MailConnector(ABC):
     async def run(self, poll: timedelta, stop: asyncio.Event | None = None) -> None:
         """Run rounds until `stop` or cancellation. Errors make it wait longer, but never end it."""
         stop = stop or asyncio.Event()
-        failures = 0
+        failures, is_connected = 0, False
         async with self._waiting.listening():
             while not stop.is_set():
                 pause, ended = poll, self._ingester.ended
@@ -226,12 +226,15 @@ class MailConnector(ABC):
                     await self.sync()
                     pause = self._pause_after_round(poll)
                     self._report_healthy()
-                    failures = 0
+                    if not is_connected:
+                        log.info("connector.connected")
+                    failures, is_connected = 0, True
                 except SettingsError:
                     raise
                 except (PostroomError, OSError) as error:
                     # A long round that made progress before it failed is no reason to wait longer.
                     failures = 1 if self._ingester.ended > ended else failures + 1
+                    is_connected = False
                     pause = self._pause_after(error, poll, failures)
                     # Only the switchboard's address is told: errors of a mailbox may quote mail.
                     reason = {"reason": str(error)} if isinstance(error, SwitchboardUnavailable) else {}
