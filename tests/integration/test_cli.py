@@ -320,7 +320,7 @@ import asyncio, sys
 from postroom.interfaces.cli import run
 
 class Waiting:
-    async def serve(self, settings, *, ready, invite):
+    async def serve(self, settings, *, ready, invite, presses):
         ready("here")
         sys.stdout.flush()
         try:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from postroom.compose.application import Invite, PostroomApplication, Ready
+from postroom.compose.application import PostroomApplication, Ready
 from postroom.interfaces.cli import run
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
@@ -38,11 +38,11 @@ class RecordingApplication(PostroomApplication):
         finally:
             await database.close()
 
-    async def serve(self, settings: Settings, *, ready: Ready, invite: Invite) -> None:
+    async def serve(self, settings: Settings, *, ready: Ready, **_more: Any) -> None:
         self._called("serve", host=settings.web.host, port=settings.web.port, data_dir=settings.data_dir)
         ready("http://127.0.0.1:1/")
 
-    async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready, invite: Invite) -> None:
+    async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready, **_more: Any) -> None:
         self._called("demo", port=port, fresh=fresh)
         ready("http://127.0.0.1:2/")
 

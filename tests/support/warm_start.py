@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -35,17 +36,26 @@ LOADED = ("postroom", "postroom_sandbox", "postroom_simulator")
 class ForkedProcess:
     """A command that runs, with what tests need of `subprocess.Popen`."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], terminal: int | None = None
+    ) -> None:
+        """With the end of a `terminal`, which is closed here, the command controls it, as if a person had typed it."""
         self.args = list(arguments)
         self.returncode: int | None = None
         ours, theirs = zip(os.pipe(), os.pipe(), strict=True)
-        request = {"arguments": self.args, "folder": str(folder), "environment": dict(environment)}
+        request = {
+            "arguments": self.args,
+            "folder": str(folder),
+            "environment": dict(environment),
+            "has_terminal": terminal is not None,
+        }
         self._connection = _connected()
         with open(os.devnull, "rb") as nothing:
             content = json.dumps(request).encode() + b"\n"
-            socket.send_fds(self._connection, [content[:1]], [nothing.fileno(), *theirs])
+            files = [nothing.fileno(), *theirs] if terminal is None else [terminal] * 3
+            socket.send_fds(self._connection, [content[:1]], files)
             self._connection.sendall(content[1:])
-        for end in theirs:
+        for end in theirs if terminal is None else (*theirs, terminal):
             os.close(end)
         self._answers = self._connection.makefile("r")
         self.pid = int(self._answers.readline())
@@ -215,6 +225,9 @@ def _become(request: dict[str, Any], files: list[int]) -> list[str]:
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
+    if request.get("has_terminal"):
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     return request["arguments"]
 
 

@@ -27,7 +27,7 @@ def terminal() -> Iterator[io.StringIO]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     stream = io.StringIO()
-    configure_logging(LogSettings(format="words"), stream=stream, secrets=["supersecret"])
+    configure_logging(LogSettings(level="info", format="words"), stream=stream, secrets=["supersecret"])
     yield stream
     logging.captureWarnings(False)
     structlog.reset_defaults()
@@ -139,7 +139,7 @@ def test_a_terminal_reads_sentences_and_at_level_debug_every_event(level: Litera
     ours, theirs = pty.openpty()
     try:
         with os.fdopen(theirs, "w") as stream:
-            configure_logging(LogSettings(level=level), stream=stream)
+            configure_logging(LogSettings(level=level, format="auto"), stream=stream)
             structlog.get_logger().info("worker.started", concurrency=2)
             written = os.read(ours, 4096).decode()
     finally:

@@ -27,6 +27,14 @@ Ready = Callable[[str], None]
 """Called once, with the address, when a server answers."""
 Invite = Callable[[str], None]
 """Called at the first start, with the one-time link by which the first person makes themselves known."""
+Presses = Callable[[], AsyncGenerator[None]]
+"""Yields whenever the user presses Enter: then `ready` and `invite` are called again."""
+
+
+async def never_pressed() -> AsyncGenerator[None]:
+    """The keys of a process without a user."""
+    return
+    yield
 
 
 class PostroomApplication:
@@ -63,16 +71,27 @@ class PostroomApplication:
             async with contextlib.aclosing(Mailboxes(settings, database, http, credentials, gate)) as mailboxes:
                 yield await mailboxes.source(account_id)
 
-    async def serve(self, settings: Settings, *, ready: Ready, invite: Invite) -> None:
+    async def serve(
+        self, settings: Settings, *, ready: Ready, invite: Invite, presses: Presses = never_pressed
+    ) -> None:
         """Run pages, connector, dispatcher and worker in one process."""
         _check_address(settings, settings.web.port)
         with _served_once(settings):
             from postroom.compose.serve import run_product
 
             async with _stoppable() as stop, _open(settings) as database:
-                await run_product(settings, database, stop, ready, invite)
+                await run_product(settings, database, stop, ready, invite, presses)
 
-    async def demo(self, settings: Settings, *, port: int | None, fresh: bool, ready: Ready, invite: Invite) -> None:
+    async def demo(
+        self,
+        settings: Settings,
+        *,
+        port: int | None,
+        fresh: bool,
+        ready: Ready,
+        invite: Invite,
+        presses: Presses = never_pressed,
+    ) -> None:
         """Run the whole product on a sandbox mailbox in which mail keeps arriving, on the data of the last time."""
         _check_address(settings, settings.web.port if port is None else port)
         from postroom.compose.demo import (
@@ -95,7 +114,7 @@ class PostroomApplication:
                     # In a sample mailbox it acts without being asked to.
                     await keep_sandbox_account(prepared, database, ACTS_ON_ALL)
                     async with Town(database, SEED) as town:
-                        await run_product(prepared, database, stop, town.starting(ready), invite)
+                        await run_product(prepared, database, stop, town.starting(ready), invite, presses)
 
     async def sandbox(
         self,

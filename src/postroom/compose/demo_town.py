@@ -64,7 +64,8 @@ class Town:
         """Return `ready` with the start of the town before it."""
 
         def start(address: str) -> None:
-            self._tasks.append(asyncio.create_task(self._live(address)))
+            if not self._tasks:
+                self._tasks.append(asyncio.create_task(self._live(address)))
             ready(address)
 
         return start

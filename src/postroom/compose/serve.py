@@ -6,7 +6,7 @@ Loaded only by `serve`, `demo` and `worker`, so it may import what it needs.
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any
 
 import httpx2
@@ -14,6 +14,7 @@ import structlog
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
+from postroom.compose.application import Invite, Presses, Ready, never_pressed
 from postroom.compose.approvals import approval_routes, run_discord_bot
 from postroom.compose.gate import MailboxGate
 from postroom.compose.mailboxes import Mailboxes, Watch, keep_sandbox_account, watch_accounts, watch_labels
@@ -23,6 +24,7 @@ from postroom.compose.submission import running_submission
 from postroom.compose.switchboard import dispatcher_of, keeper_of, open_services, reserve_of, switchboard_for
 from postroom.compose.tasks import allow_open_files, background, settle_memory, share_with_threads
 from postroom.compose.worker import running_jobs
+from postroom.core.errors import StoreError
 from postroom.core.mail.mailbox import MailboxOf
 from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.tally import Gauges
@@ -46,8 +48,6 @@ from postroom.telemetry.exporter import Exporter, exporting
 
 log = structlog.get_logger()
 
-Ready = Callable[[str], None]
-Invite = Callable[[str], None]
 HOOK = "/hooks/gmail"
 
 
@@ -57,10 +57,12 @@ async def run_product(
     stop: asyncio.Event,
     ready: Ready,
     invite: Invite = lambda _link: None,
+    presses: Presses = never_pressed,
 ) -> None:
     """Run everything in one process: the HTTP endpoints first, then what feeds them.
 
-    `invite` is called after `ready`, with a one-time link, if sign-in is on and nobody is known yet.
+    `invite` is called after `ready`, with a one-time link, if sign-in is on and nobody is known yet. Both are called
+    again, with a new link, whenever the user presses Enter.
     """
     allow_open_files()
     await keep_sandbox_account(settings, database)
@@ -96,10 +98,26 @@ async def run_product(
         ):
             settle_memory()
             share_with_threads()
-            ready(address)
-            if (link := await first_link(settings, database, address)) is not None:
-                invite(link)
-            await stop.wait()
+            async with background(_announce(settings, database, address, ready, invite, presses), stop):
+                await stop.wait()
+
+
+async def _announce(
+    settings: Settings, database: Database, address: str, ready: Ready, invite: Invite, presses: Presses
+) -> None:
+    """Tell the user where the pages are, at once and whenever they ask, until canceled."""
+
+    async def tell() -> None:
+        ready(address)
+        if (link := await first_link(settings, database, address)) is not None:
+            invite(link)
+
+    await tell()
+    async with contextlib.aclosing(presses()) as pressed:
+        async for _ in pressed:
+            with contextlib.suppress(StoreError):
+                await tell()
+    await asyncio.Event().wait()
 
 
 @contextlib.asynccontextmanager

@@ -37,7 +37,9 @@ def demo(
 
     ready = _announcement(session, demo_folder(session.settings.data_dir))
     run_until_stopped(
-        session.application.demo(session.settings, port=port, fresh=fresh, ready=ready, invite=session.invite)
+        session.application.demo(
+            session.settings, port=port, fresh=fresh, ready=ready, invite=session.invite, presses=session.presses
+        )
     )
 
 

@@ -12,4 +12,4 @@ def serve(session: Session, host: Host = None, port: Port = None) -> None:
     """Run Postroom: pages, mailbox and worker in one process. Ctrl-C stops it cleanly."""
     settings = session.settings_with({"web.host": host, "web.port": port})
     ready = session.announce("Postroom is at")
-    run_until_stopped(session.application.serve(settings, ready=ready, invite=session.invite))
+    run_until_stopped(session.application.serve(settings, ready=ready, invite=session.invite, presses=session.presses))

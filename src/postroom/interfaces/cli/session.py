@@ -6,7 +6,7 @@ import inspect
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ import typer
 from typer.models import ParameterInfo
 
 from postroom.core.errors import NothingHere
+from postroom.interfaces.cli.enter import at_terminal, presses
 from postroom.interfaces.cli.options import AsJson, DataDir, settings_for
 from postroom.interfaces.cli.output import Row, show_line, show_list, show_one, show_result
 from postroom.interfaces.cli.running import run_briefly
@@ -125,7 +126,12 @@ class Session:
     def invite(self, link: str) -> None:
         """Show the user the one-time link, on the terminal only: it is not logged."""
         said = f"\nTo set up sign-in, open this link in a browser. It works once and expires after a day:\n  {link}"
-        self.show_line({"sign_in_url": link}, said)
+        again = "\n(Press Enter to see a link again.)" if at_terminal() else ""
+        self.show_line({"sign_in_url": link}, f"{said}{again}")
+
+    def presses(self) -> AsyncGenerator[None]:
+        """Yield whenever the user presses Enter; never for a program."""
+        return presses(for_program=self.as_json)
 
     def announce(self, what: str) -> "Ready":
         """Show the user, or the program that started us, the address on which a server now answers."""

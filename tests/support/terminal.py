@@ -1,0 +1,65 @@
+"""A terminal at which a person runs a command, reads its output and types."""
+
+import os
+import select
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.command import environment
+from support.patience import PATIENCE_S
+from support.warm_start import ForkedProcess
+
+
+class Terminal:
+    """What was shown so far is in `shown`."""
+
+    def __init__(self, file: int, process: ForkedProcess) -> None:
+        self._file = file
+        self.process = process
+        self.shown = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._file, text.encode())
+
+    def read_until(self, text: str) -> str:
+        """Wait until a text is shown; return all that was shown since the last wait."""
+        before, end = len(self.shown), time.monotonic() + PATIENCE_S
+        while text not in self.shown[before:]:
+            assert self._read(end - time.monotonic()), f"{text!r} is not shown:\n{self.shown}"
+        return self.shown[before:]
+
+    def read_to_end(self) -> str:
+        """Wait for the end of the command; return all that it ever showed."""
+        end = time.monotonic() + PATIENCE_S
+        while self._read(end - time.monotonic()):
+            pass
+        self.process.wait()
+        return self.shown
+
+    def _read(self, timeout: float) -> bool:
+        if not select.select([self._file], [], [], max(timeout, 0))[0]:
+            return False
+        try:
+            part = os.read(self._file, 65536)
+        except OSError:  # the last process at this terminal has ended
+            return False
+        self.shown += part.decode().replace("\r\n", "\n")
+        return bool(part)
+
+
+@contextmanager
+def at_terminal(
+    folder: Path, *arguments: str, columns: int = 100, more: Mapping[str, str] | None = None
+) -> Generator[Terminal]:
+    ours, theirs = os.openpty()
+    process = ForkedProcess(
+        arguments, folder, environment(folder, None) | {"COLUMNS": str(columns), **(more or {})}, terminal=theirs
+    )
+    try:
+        yield Terminal(ours, process)
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(ours)
