@@ -51,6 +51,17 @@ async def test_the_first_look_takes_the_last_seven_days_and_nothing_older(setup:
     assert setup.health.cursor is not None
 
 
+async def test_the_first_look_reaches_back_to_the_time_from_which_its_owner_wants_mail_acted_on(
+    setup: GmailSetup, clock: ManualClock
+):
+    """The owner said "the last 7 days" two days ago, and nothing has run since."""
+    chosen = clock() - timedelta(days=9)
+    setup.mailbox.deliver(raw_mail("older"), received_at=chosen - timedelta(hours=1))
+    inside = setup.mailbox.deliver(raw_mail("inside"), received_at=chosen + timedelta(hours=1)).id
+    assert await setup.connector(acts_from=chosen).sync() == 1
+    assert set(await setup.waiting()) == {inside}
+
+
 async def test_the_first_look_delivers_the_newest_first(setup: GmailSetup, clock: ManualClock):
     for number in range(60):
         setup.mailbox.deliver(raw_mail(f"{number}"), received_at=clock() - timedelta(hours=number))

@@ -72,6 +72,18 @@ async def test_mail_is_new_if_any_clock_on_its_way_says_so_and_otherwise_was_bro
     assert setup.board.reports == []
 
 
+async def test_the_first_look_reaches_back_to_the_time_from_which_its_owner_wants_mail_acted_on(
+    setup: ImapSetup,
+) -> None:
+    chosen = NOW - timedelta(days=9)
+    for subject, at in (("older", chosen - timedelta(days=1)), ("inside", chosen + timedelta(hours=1)), ("new", NOW)):
+        append(setup, at, mail(subject, at, at))
+    connector = setup.connector(clock=ManualClock(NOW), acts_from=chosen)
+    assert await connector.sync() == 2
+    texts = {each["payload"]["normalized_text"].strip() for each in (await setup.waiting()).values()}
+    assert texts == {"Hello inside", "Hello new"}
+
+
 async def test_mail_that_came_while_our_clock_was_wrong_is_taken_in_when_it_is_right_again(setup: ImapSetup) -> None:
     clock = ManualClock(NOW)
     connector = setup.connector(clock=clock)

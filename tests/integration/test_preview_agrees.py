@@ -122,12 +122,13 @@ async def test_the_mail_of_a_connected_mailbox_is_previewed_as_it_arrived(sqlite
         opened = partial(PostroomApplication().open_source, settings)
         before = product.mailbox.history_id
         fetched = await fetch_mail(sqlite, OWNER, 100, opened, lambda _number: None)
-        assert len((await fetch_mail(sqlite, OWNER, 3, opened, lambda _number: None)).messages) == 3
+        assert len((await fetch_mail(sqlite, OWNER, 3, opened, lambda _number: None)).newest.messages) == 3
         assert product.mailbox.history_id == before
-    assert (fetched.email, len(fetched.messages)) == (OWNER, len(files) + 1)
-    recipient = recipient_of(read_history(fetched.messages), [fetched.email], frozenset({FRIEND}), DEFAULT_POLICY)
+    mail = fetched.newest.messages
+    assert (fetched.email, len(mail)) == (OWNER, len(files) + 1)
+    recipient = recipient_of(read_history(mail), [fetched.email], frozenset({FRIEND}), DEFAULT_POLICY)
     previewer = Previewer(PreviewRules(rules_of(drafts_of(starters())), Policy()), recipient, NOW)
-    for incoming in fetched.messages:
+    for incoming in mail:
         previewer.add(incoming)
     found = {row.subject: (row.rules, row.action) for row in previewer.finish() if row.result != "own"}
     assert found == {mail.subject: (_names(mail.rule), mail.action) for mail in MESSAGES}

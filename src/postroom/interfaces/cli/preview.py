@@ -95,7 +95,7 @@ def preview(
     if account is not None:
         fetched = _fetch(session, account, limit)
         users, people = [fetched.email, *users], fetched.contacts | (people or frozenset())
-        mail: Mail = partial(iter, fetched.messages)
+        mail: Mail = partial(iter, fetched.newest.messages)
         known = _Known(users, people, ingestion, filters_source, fetched.hosts)
     else:
         mail = partial(_in_files, path or Path())
@@ -108,7 +108,7 @@ def preview_fetched(session: Session, fetched: FetchedMail) -> None:
     """Show the summary for mail that was just read from a mailbox, by the rules in use or the starter rules."""
     ingestion, filters_source = _filters(session, OWN)
     known = _Known([fetched.email], fetched.contacts, ingestion, filters_source, fetched.hosts)
-    shown = _preview(session, fetched.email, partial(iter, fetched.messages), known, "", None)
+    shown = _preview(session, fetched.email, partial(iter, fetched.newest.messages), known, "", None)
     _show(session, shown, None, only_summary=True)
 
 

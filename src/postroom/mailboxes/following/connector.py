@@ -61,7 +61,7 @@ class NoContacts(PostroomError):
 
 class ConnectorTerms(TypedDict, total=False):
     """The terms of a connector, whatever its mailbox. `folder` stores which messages were ingested, refused, and set
-    aside.
+    aside. The first look reaches back to `acts_from`.
     """
 
     email: Required[str]
@@ -72,6 +72,7 @@ class ConnectorTerms(TypedDict, total=False):
     knowledge: Knowledge | None
     folder: Path | None
     hints: Hints | None
+    acts_from: datetime | None
 
 
 class MailConnector(ABC):
@@ -88,6 +89,7 @@ class MailConnector(ABC):
         self._source = source
         self._email, self._endpoint_identity = terms["email"], terms["endpoint_identity"]
         self._clock = clock = terms["clock"]
+        self._acts_from = terms.get("acts_from")
         self._health = terms.get("health") or ConnectorHealth(clock)
         self._knowledge = terms.get("knowledge") or Knowledge([self._email])
         folder = terms.get("folder")

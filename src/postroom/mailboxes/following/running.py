@@ -10,7 +10,7 @@ import platform
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -78,6 +78,7 @@ class ConnectorHome:
     sent: SentIndex
     contacts: ContactCache
     filters: FilterCache
+    acts_from: datetime | None = None
 
     def terms(
         self, hosts: Iterable[str], hints: Hints | None = None, more_addresses: OtherAddresses | None = None
@@ -101,6 +102,7 @@ class ConnectorHome:
             "knowledge": knowledge,
             "folder": self.folder,
             "hints": hints,
+            "acts_from": self.acts_from,
         }
 
     def chores(self, connector: C, source: S) -> ConnectorChores[C, S]:
@@ -130,6 +132,7 @@ def connector_home(
     *,
     tally: Tally | None = None,
     polls: dict[str, float] | None = None,
+    acts_from: datetime | None = None,
 ) -> Generator[ConnectorHome]:
     """Open the folder, with contacts and filters as the connector last got them from the switchboard."""
     good_for = timedelta(seconds=settings.connector.contacts_stale_s)
@@ -139,7 +142,7 @@ def connector_home(
     identity = endpoint_of(provider, addresses[0])
     with contextlib.closing(SentIndex(folder / "sent.db")) as sent:
         yield ConnectorHome(
-            settings, switchboard, folder, health, identity, addresses, tally, polls, sent, contacts, filters
+            settings, switchboard, folder, health, identity, addresses, tally, polls, sent, contacts, filters, acts_from
         )
 
 
@@ -163,6 +166,7 @@ async def watch_within(
     *,
     tally: Tally,
     polls: dict[str, float] | None = None,
+    acts_from: datetime | None = None,
     more: Callable[[P], Sequence[Coroutine[Any, Any, None]]] = lambda _: (),
 ) -> None:
     """Watch a mailbox inside the switchboard's process, until canceled. Jobs call it when there is a backfill."""
@@ -170,7 +174,9 @@ async def watch_within(
     heartbeats = heartbeats_of(switchboard, endpoint_of(provider, email), health)
     with (
         held_folder(connector_folder(settings, provider, email)) as folder,
-        connector_home(settings, switchboard, folder, health, provider, [email], tally=tally, polls=polls) as home,
+        connector_home(
+            settings, switchboard, folder, health, provider, [email], tally=tally, polls=polls, acts_from=acts_from
+        ) as home,
         open_parts(home) as parts,
     ):
         await introduce(heartbeats)

@@ -79,6 +79,7 @@ class GmailProvider:
             settings.gmail.poll_s,
             tally=tally,
             polls=self._backfill_polls,
+            acts_from=account.acts_from,
             more=lambda parts: more_chores(settings, parts),
         )
 

@@ -99,6 +99,7 @@ class ImapProvider:
                 self._settings.imap.poll_s,
                 tally=tally,
                 polls=self._backfill_polls,
+                acts_from=account.acts_from,
             )
 
     async def aclose(self) -> None:

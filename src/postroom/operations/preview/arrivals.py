@@ -41,11 +41,14 @@ Progress = Callable[[int], None]
 
 
 class IncomingMessage(NamedTuple):
-    """A message with the labels it arrived with, and when; without that, its own date counts."""
+    """A message with the labels it arrived with, and when; without that, its own date counts. `is_in_inbox` tells
+    whether it is still there.
+    """
 
     mail: MailFile
     labels: frozenset[str] = NEW_MAIL
     at: datetime | None = None
+    is_in_inbox: bool = True
 
 
 class _Sent(NamedTuple):

@@ -146,7 +146,7 @@ class Previewer:
         """The preview before anything is decided."""
         headers, message = arrival.parsed.headers, arrival.message
         problem = mail.problem or "; ".join(arrival.parsed.problems) or None
-        result, why = _not_decided(arrival, self._recipient)
+        result, why = not_decided(arrival, self._recipient)
         return Previewed(
             sender_address(headers),
             (values(headers, "subject") or [""])[0],
@@ -194,7 +194,7 @@ def preview_mail(
     return previewer.finish()
 
 
-def _not_decided(arrival: Arrival, recipient: Recipient) -> tuple[Result, str]:
+def not_decided(arrival: Arrival, recipient: Recipient) -> tuple[Result, str]:
     """Why no rule is asked about the message; `stays` if they are."""
     if is_own_mail(arrival.parsed.headers, arrival.labels, recipient.known):
         return "own", OWN_MAIL

@@ -21,7 +21,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import applied_migrations
 from postroom.store.mail.simulation import MessageSelection, PastMessage
 from postroom.store.rules.rules import KeptRules as KeptRules
-from postroom.store.rules.rules import keep_rules, list_rules
+from postroom.store.rules.rules import RuleView, keep_rules, list_rules
 from postroom.system.wall_clock import Clock
 from postroom.triage.decide.simulate import (
     ForeseenDecision,
@@ -42,8 +42,25 @@ Names = Annotated[Sequence[str], Argument("Starters, as the list names them, or 
 Chosen = Literal["no", "yes", "partly"]
 
 
+@dataclass(slots=True, kw_only=True)
+class RuleEffect:
+    """What some rules would have done: to how many of the messages, of which `mail` is the number."""
+
+    mail: int = 0
+    matched: int = 0
+    leave_inbox: int = 0
+    wait: int = 0
+
+    def add(self, foreseen: ForeseenDecision, *, is_in_inbox: bool = True) -> None:
+        """Count a message that these rules decide."""
+        self.matched += 1
+        steps = steps_of(foreseen.action_type, foreseen.parameters)
+        self.leave_inbox += is_in_inbox and foreseen.ruling == "allow" and leaves_inbox(steps)
+        self.wait += foreseen.ruling == "approve"
+
+
 @dataclass(slots=True)
-class StarterView:
+class StarterView(RuleEffect):
     """A starter, whether its rules are in use, and what it would have done, by itself, to the mail of the last 7 days.
 
     `mail` is how many messages there were.
@@ -54,16 +71,6 @@ class StarterView:
     description: str
     rules: list[str]
     chosen: Chosen = "no"
-    mail: int = 0
-    matched: int = 0
-    leave_inbox: int = 0
-    wait: int = 0
-
-    def add(self, _past: PastMessage, _before: ForeseenDecision, after: ForeseenDecision) -> None:
-        self.matched += after.rule_name is not None
-        steps = steps_of(after.action_type, after.parameters)
-        self.leave_inbox += after.ruling == "allow" and leaves_inbox(steps)
-        self.wait += after.ruling == "approve"
 
 
 @RULES.operation(READ, command("rules starter list"))
@@ -77,7 +84,7 @@ async def replay_starters(
 ) -> list[StarterView]:
     """List every starter with what it would have done, replaying stored mail once for all. Nothing is changed."""
     if not await database.run(applied_migrations()):
-        return [_view(each) for each in starters()]
+        return [view_of(each, ()) for each in starters()]
     found = await plain_starters(database)
     context = await load_context(database, policy_of(settings), has_model=False, now=now)
     pairs = [_pair(starter, context) for starter in starters()]
@@ -85,7 +92,9 @@ async def replay_starters(
     def replay_page(page: Sequence[PastMessage]) -> None:
         for past in page:
             for view, pair in zip(found, pairs, strict=True):
-                view.add(past, *pair.decide(past))
+                _, foreseen = pair.decide(past)
+                if foreseen.rule_name is not None:
+                    view.add(foreseen)
 
     done, needed = 0, needed_by(rules_of(drafts_of(starters())))
     async for page, total in past_pages(database, MessageSelection(now - LATELY, MOST_MAIL), needed):
@@ -100,11 +109,8 @@ async def replay_starters(
 
 async def plain_starters(database: Database) -> list[StarterView]:
     """List every starter and whether it is in use, without what it would have done."""
-    stored = {view.name for view in await database.run(list_rules()) if view.enabled}
-    found = [_view(each) for each in starters()]
-    for view in found:
-        view.chosen = _choice_of(view.rules, stored)
-    return found
+    stored = await database.run(list_rules())
+    return [view_of(each, stored) for each in starters()]
 
 
 @RULES.operation(OPERATE, flow("/rules/starter/{starter}/add"), command("rules starter add {names}"))
@@ -120,8 +126,10 @@ def _pair(starter: Starter, context: SimulationContext) -> SimulatedPair:
     return SimulatedPair(SimulatedRules((), context), SimulatedRules(rules_of(starter.rules), context))
 
 
-def _view(starter: Starter) -> StarterView:
-    return StarterView(starter.name, starter.title, starter.description, [rule.name for rule in starter.rules])
+def view_of(starter: Starter, stored: Iterable[RuleView]) -> StarterView:
+    """The starter, and whether its rules are among those in use."""
+    names, in_use = [rule.name for rule in starter.rules], {view.name for view in stored if view.enabled}
+    return StarterView(starter.name, starter.title, starter.description, names, _choice_of(names, in_use))
 
 
 def _choice_of(rules: Iterable[str], stored: set[str]) -> Chosen:

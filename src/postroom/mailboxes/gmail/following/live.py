@@ -54,7 +54,7 @@ class GmailConnector(MailConnector):
         if look_back is not None:
             return look_back.since
         if self._checkpoint.read() is None or reached_at is None:
-            return window_start(self._gmail_now(), reached_at)
+            return window_start(self._gmail_now(), reached_at, self._acts_from)
         return reached_at - OVERLAP
 
     async def _find_new(self) -> int:
@@ -96,7 +96,7 @@ class GmailConnector(MailConnector):
         if state is None:
             place = (await self._client.get_profile()).history_id
             now = self._gmail_now()
-            since = window_start(now, self._checkpoint.reached_at())
+            since = window_start(now, self._checkpoint.reached_at(), self._acts_from)
             state = self._checkpoint.begin_look_back(place, now, since, self._waiting_mail.name)
         self._has_looked_back, before = True, len(self._waiting_mail)
         looking = LookBack(

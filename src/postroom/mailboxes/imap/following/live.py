@@ -49,7 +49,7 @@ class ImapConnector(MailConnector):
 
     def _live_since(self) -> datetime:
         reached = self._index.reached_at
-        return window_start(self._clock(), None) if reached is None else reached - OVERLAP
+        return window_start(self._clock(), None, self._acts_from) if reached is None else reached - OVERLAP
 
     async def _find_new(self) -> int:
         reached = self._index.reached_at
@@ -59,7 +59,7 @@ class ImapConnector(MailConnector):
         now = self._clock()
         # A clock that went far ahead made new mail seem old. When it is right again, all of the window is looked at.
         again = reached is not None and now < reached - OVERLAP
-        fresh = await self._follower.round(window_start(now, reached), again=again)
+        fresh = await self._follower.round(window_start(now, reached, self._acts_from), again=again)
         self._health.reach(self._clock().isoformat())
         return fresh
 
