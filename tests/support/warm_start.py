@@ -112,6 +112,12 @@ def run_command(
     return subprocess.CompletedProcess(process.args, process.returncode, said, complaints)
 
 
+def warm_address() -> str:
+    """Where that process listens, for a program that is not a test. It is started if there is none."""
+    _connected().close()
+    return _address()
+
+
 def _connected() -> socket.socket:
     """A connection to the process that forks, which is started if there is none."""
     address = _address()
@@ -190,6 +196,9 @@ def wait_for_request(address: str) -> list[str]:
             if listener in ready:
                 connection, _ = listener.accept()
                 first, files, _, _ = socket.recv_fds(connection, 1, 3)
+                if not first:
+                    connection.close()
+                    continue
                 with connection.makefile("rb") as rest:
                     request = json.loads(first + rest.readline())
                 child = os.fork()
