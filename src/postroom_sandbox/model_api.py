@@ -53,6 +53,19 @@ class Raw:
     repeat: int = 1
 
 
+@dataclass(frozen=True)
+class Unsupported:
+    """A parameter that a model refuses: always, or with the given values. An error says so in the given words."""
+
+    parameter: str
+    message: str
+    values: tuple[object, ...] = ()
+
+    def is_in(self, request: ReceivedRequest) -> bool:
+        given = {**request.body["tools"][0].get("function", {}), **request.body}
+        return self.parameter in given and (not self.values or given[self.parameter] in self.values)
+
+
 class ModelApi:
     """A provider with the given models, or any if none are given. With a key, it accepts no other."""
 
@@ -69,6 +82,7 @@ class ModelApi:
         self.faults = Faults(clock)
         self.asked: list[ReceivedRequest] = []
         """Every valid request, oldest first."""
+        self.unsupported: tuple[Unsupported, ...] = ()
         self.requests = 0
         self.sent_bytes = 0
         self._script: deque[FakeAnswer | Raw] = deque()
@@ -108,6 +122,9 @@ class ModelApi:
             return refusal(api, 401, "Incorrect API key provided.")
         if self._models and parsed.model not in self._models:
             return refusal(api, 404, f"The model `{parsed.model}` does not exist", "model_not_found")
+        refused = next((each for each in self.unsupported if each.is_in(parsed)), None)
+        if refused is not None:
+            return refusal(api, 400, refused.message, "unsupported_parameter", refused.parameter)
         self.asked.append(parsed)
         answer = self._script.popleft() if self._script else self.mood(parsed)
         if isinstance(answer, Raw):
@@ -132,11 +149,11 @@ async def running_model_api(api: ModelApi, port: int = 0) -> AsyncGenerator[str]
         yield url
 
 
-def refusal(api: Api, status: int, message: str, code: str | None = None) -> JSONResponse:
+def refusal(api: Api, status: int, message: str, code: str | None = None, parameter: str | None = None) -> JSONResponse:
     """An error in the format of the API."""
     kinds = ERRORS.get(status, ERRORS[500])
     if api == "openai":
-        return JSONResponse({"error": {"message": message, "type": kinds[0], "param": None, "code": code}}, status)
+        return JSONResponse({"error": {"message": message, "type": kinds[0], "param": parameter, "code": code}}, status)
     body = {"type": "error", "error": {"type": kinds[1], "message": message}, "request_id": "req_sandbox"}
     return JSONResponse(body, status)
 

@@ -31,6 +31,8 @@ _ANTHROPIC_FIELDS = frozenset(
         "thinking",
     }
 )
+# Versions of Anthropic's interface from then on refuse a temperature.
+_WITHOUT_TEMPERATURE = "2026-10-21"
 
 
 class WrongRequest(Exception):
@@ -102,6 +104,8 @@ def read_anthropic(body: object, headers: Mapping[str, str]) -> ReceivedRequest:
     if "anthropic-version" not in headers:
         raise WrongRequest("anthropic-version: header is required")
     _check_known(given, _ANTHROPIC_FIELDS)
+    if headers["anthropic-version"] >= _WITHOUT_TEMPERATURE and "temperature" in given:
+        raise WrongRequest("temperature: Extra inputs are not permitted")
     _number(given, "temperature", 0, 1)
     _tokens(given, "max_tokens")
     tool = _object(_only(given.get("tools"), "tools"), "tools.0")

@@ -27,7 +27,7 @@ from support.shell import Shell
 
 HEAVY = """
     pydantic starlette asyncpg apsw structlog rich uvicorn httpx2 orjson
-    mcp opentelemetry prometheus_client redis pydantic_ai openai anthropic genai_prices
+    mcp opentelemetry prometheus_client redis genai_prices
 """
 GROUPS = ["Look", "Mail", "Rules", "Run", "Operate"]
 

@@ -54,6 +54,8 @@ async def test_while_nothing_was_ever_answered_the_settings_are_taken_for_wrong(
         refusing(400, "Output blocked by content filtering policy: content filter"),
         refusing(400, "Your request was rejected.", "content_policy_violation"),
         refusing(413, "Request exceeds the maximum size", kind="request_too_large"),
+        refusing(400, "the request exceeds the available context size", kind="exceed_context_size_error"),
+        refusing(500, "This model's maximum context length is 4097 tokens."),
     ],
 )
 async def test_a_refusal_for_content_or_length_is_of_the_mail_from_the_first_call(setup: ModelSetup, raw: Raw) -> None:
@@ -69,6 +71,10 @@ async def test_a_refusal_for_content_or_length_is_of_the_mail_from_the_first_cal
         (refusing(401, "Incorrect API key", kind="authentication_error"), r"model\.api_key"),
         (refusing(404, "no such model", "model_not_found", "not_found_error"), r"model\.name"),
         (refusing(400, "You have reached your specified API usage limits."), "top it up"),
+        (refusing(429, "You exceeded your current quota.", "insufficient_quota"), "top it up"),
+        (refusing(402, "Your balance is too low.", kind="billing_error"), "top it up"),
+        (refusing(400, "API key not valid.", "invalid_api_key"), r"model\.api_key"),
+        (refusing(400, "no such model", "model_not_found"), r"model\.name"),
     ],
 )
 async def test_a_key_a_model_or_credit_that_is_gone_is_never_taken_for_a_bad_mail(

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import UTC, timedelta
 from typing import cast
 
 import orjson
@@ -20,6 +19,7 @@ from postroom.mailboxes.gmail.errors import (
     Unauthorized,
 )
 from postroom.mailboxes.gmail.methods import Method
+from postroom.system.waiting_times import read_date, retry_after, wait_until
 
 RATE_REASONS = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"})
 EXHAUSTED_REASONS = frozenset({"dailyLimitExceeded", "quotaExceeded"})
@@ -94,38 +94,17 @@ def _reason(error: Mapping[str, object]) -> str:
 
 
 def _retry_after(headers: Mapping[str, str], error: Mapping[str, object]) -> timedelta | None:
-    """Google's waiting time: the Retry-After header, or the time that Gmail writes into the error's text.
-
-    That time is compared with the answer's own Date, so that a wrong clock on our side does not matter.
-    """
-    header = headers.get("Retry-After", "").strip()
-    if header.isascii() and header.isdigit() and len(header) <= 20:
-        return min(timedelta(seconds=min(int(header), 10**9)), LONGEST_WAIT)
+    """Google's waiting time: the Retry-After header, or the time that Gmail writes into the error's text."""
     text = error.get("message")
     found = _RETRY_AFTER_IN_TEXT.search(text) if isinstance(text, str) else None
-    until = _moment(header) or (_moment(found.group(1)) if found else None)
-    answered = _moment(headers.get("Date", ""))
-    if until is None or answered is None or until <= answered:
-        return None
-    return min(until - answered, LONGEST_WAIT)
+    named = retry_after(headers, LONGEST_WAIT)
+    return wait_until(found.group(1), headers, LONGEST_WAIT) if named is None and found else named
 
 
 def _until_new_quota(reason: str, headers: Mapping[str, str]) -> timedelta:
-    answered = _moment(headers.get("Date", ""))
+    answered = read_date(headers.get("Date", ""))
     if reason != "dailyLimitExceeded" or answered is None:
         return EXHAUSTED_WAIT
     midnight = answered.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     new_day = midnight + NEW_DAY_UTC
     return new_day - answered if answered < new_day else new_day + timedelta(days=1) - answered
-
-
-def _moment(text: str) -> datetime | None:
-    """An HTTP date or an ISO time; None for anything else, for a time without a zone, and for an absurd one."""
-    for parse in (parsedate_to_datetime, datetime.fromisoformat):
-        try:
-            moment = parse(text)
-        except (ValueError, IndexError, OverflowError, TypeError):
-            continue
-        if moment.tzinfo is not None and 2000 <= moment.year < 2200:
-            return moment
-    return None

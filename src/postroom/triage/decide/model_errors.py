@@ -12,25 +12,16 @@ would park the job forever.
 Only statuses and types of errors are kept from the provider and the HTTP library: their texts may quote keys and mail.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic_ai.exceptions import (
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelContextWindowExceededError,
-    ModelHTTPError,
-    ModelNotFoundError,
-    ModelQuotaExceededError,
-    ModelRequestTimeout,
-    ModelTimeoutError,
-    UnexpectedModelBehavior,
-    UserError,
-)
+import httpx2
+import orjson
 
 from postroom.core.errors import BadModelAnswer, ModelRefused, ModelUnavailable
+from postroom.system.waiting_times import retry_after
+from postroom.triage.decide.model_interfaces import NotInForm
 from postroom.triage.decide.model_replies import CallFailed
 
 if TYPE_CHECKING:
@@ -38,16 +29,26 @@ if TYPE_CHECKING:
 
 # A provider may name any time; we wait at most a day.
 LONGEST_WAIT = timedelta(days=1)
-NOT_SENT = frozenset({"pool", "connect"})
+NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 LATER = frozenset({408, 409, 425, 429})
 TOO_LARGE = 413
 OF_THE_REQUEST = frozenset({400, TOO_LARGE, 422})
 # How providers say that it is due to the mail. Not "too large": they also say that about model.max_output_tokens.
-MAIL_PHRASES = (
+CONTENT_PHRASES = (
     *("content_filter", "content filter", "content_policy", "content policy", "content management policy"),
-    *("context_length", "context length", "context window", "prompt is too long", "above_max_length", "moderation"),
+    "moderation",
 )
-# Anthropic answers 400 when the monthly limit is reached.
+LENGTH_PHRASES = (
+    *("context_length", "context length", "context window", "context size", "prompt is too long", "above_max_length"),
+    "reduce the length of the messages",
+)
+# OpenAI's interface answers 429 when there is no credit left, Anthropic's 400.
+NO_CREDIT = frozenset(
+    {
+        "insufficient_quota", "billing_hard_limit_reached", "credit_balance_exhausted", "billing_error",
+        "organization_spend_limit_exceeded", "project_spend_limit_exceeded", "organization_usage_limit_exceeded",
+    }
+)  # fmt: skip
 CREDIT_PHRASES = ("usage limits", "credit balance")
 
 
@@ -59,67 +60,79 @@ class Redirected(Exception):
     """The answer is a redirect; carries its status."""
 
 
+class Refusal(Exception):
+    """An answer with the status of an error. The provider's text serves to tell refusals apart, and is never kept."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        super().__init__(status)
+        self.status = status
+        self.after = retry_after(headers, LONGEST_WAIT)
+        self.text = body.decode("utf-8", "replace").casefold()
+        error = _error_in(body)
+        self.parameter, self.message = _text(error.get("param")), _text(error.get("message"))
+        self.kinds = frozenset({_text(error.get("code")), _text(error.get("type"))})
+
+    def about_the_request(self) -> str:
+        """What is wrong with the request, the parameter first; empty if it is something else."""
+        if self.status not in OF_THE_REQUEST or self.says(*CONTENT_PHRASES, *LENGTH_PHRASES):
+            return ""
+        return f"{self.parameter} {self.message or self.text}"
+
+    def says(self, *phrases: str) -> bool:
+        return any(each in self.text for each in phrases)
+
+
 def failure_of(error: Exception, settings: "ModelSettings", has_answered: bool = False) -> CallFailed:
     """The meaning of the error, and whether the call may be charged. `has_answered` is whether the provider has
     answered anything with these settings."""
-    for cause in _causes(error):
-        if isinstance(cause, ReplyTooLong):
-            return CallFailed(BadModelAnswer(f"the model's answer cannot be used: {cause}"), charged=True)
-        if isinstance(cause, Redirected):
-            return _model_refused(
-                f"model.base_url redirects elsewhere ({cause}), which is not followed; set the right address"
-            )
     match error:
-        case TimeoutError() | ModelRequestTimeout() | ModelTimeoutError():
+        case Refusal():
+            return _refused(error, settings, has_answered)
+        case Redirected():
+            return _model_refused(
+                f"model.base_url redirects elsewhere ({error}), which is not followed; set the right address"
+            )
+        case ReplyTooLong():
+            return CallFailed(BadModelAnswer(f"the model's answer cannot be used: {error}"), charged=True)
+        case NotInForm():
+            return CallFailed(BadModelAnswer("the model's answer is not in the form of its interface"), charged=True)
+        case TimeoutError() | httpx2.ReadTimeout() | httpx2.WriteTimeout():
             too_slow = f"the model gave no complete answer within {settings.timeout_s:g} s (model.timeout_s)"
             return CallFailed(ModelUnavailable(too_slow), charged=True)
-        case ModelConnectionError():
+        case httpx2.TransportError():
             place = settings.base_url or settings.provider
             unreachable = (
                 f"the model at {place} cannot be reached ({_kind(error)}); check the network and model.base_url"
             )
-            return CallFailed(ModelUnavailable(unreachable), charged=error.phase not in NOT_SENT)
-        case ModelHTTPError():
-            return _by_status(error, settings, has_answered)
-        case UserError():
-            return CallFailed(
-                ModelRefused(f"the model {settings.name!r} cannot be asked; check model.name"), charged=False
-            )
-        case ModelAPIError() | UnexpectedModelBehavior():
-            return CallFailed(BadModelAnswer("the model's answer is not in the form of its interface"), charged=True)
+            return CallFailed(ModelUnavailable(unreachable), charged=not isinstance(error, NOT_SENT))
+        case httpx2.InvalidURL():
+            return _model_refused("model.base_url is not an address that can be asked; set the right one")
         case _:
-            # The libraries raise various errors for JSON that they do not expect.
             return CallFailed(
                 BadModelAnswer(f"the model's answer cannot be read ({type(error).__name__})"), charged=True
             )
 
 
-def _by_status(error: ModelHTTPError, settings: "ModelSettings", has_answered: bool) -> CallFailed:
-    status = error.status_code
-    after = None if error.retry_after is None else min(timedelta(seconds=max(0, error.retry_after)), LONGEST_WAIT)
-    if isinstance(error, ModelQuotaExceededError):
+def _refused(refusal: Refusal, settings: "ModelSettings", has_answered: bool) -> CallFailed:
+    status, kinds = refusal.status, refusal.kinds
+    place = settings.base_url or "its provider"
+    if status == 402 or kinds & NO_CREDIT:
         return _no_credit(status)
-    if isinstance(error, ModelContextWindowExceededError) or status == TOO_LARGE:
+    # Some servers of one's own answer 500 to a prompt that is too long.
+    if status == TOO_LARGE or ((status in OF_THE_REQUEST or status >= 500) and refusal.says(*LENGTH_PHRASES)):
         return _mail_refused(f"the mail and the rules are too long for the model ({status}); see model.name")
     if status in LATER or status >= 500:
-        return CallFailed(ModelUnavailable(f"the model's provider answers {status}", after), charged=False)
-    if isinstance(error, ModelAuthenticationError):
+        return CallFailed(ModelUnavailable(f"the model's provider answers {status}", refusal.after), charged=False)
+    if status in (401, 403) or "invalid_api_key" in kinds:
         return _model_refused(f"the provider does not accept the key ({status}); set model.api_key")
-    if isinstance(error, ModelNotFoundError):
-        place = settings.base_url or "its provider"
+    if status == 404 or "model_not_found" in kinds:
         return _model_refused(
             f"there is no model {settings.name!r} at {place} ({status}); check model.name and model.base_url"
         )
-    return _of_the_request(error, has_answered)
-
-
-def _of_the_request(error: ModelHTTPError, has_answered: bool) -> CallFailed:
-    """Classify a refused request by the provider's text, which is never kept."""
-    status, text = error.status_code, str(error.body).casefold()
     if status in OF_THE_REQUEST:
-        if any(words in text for words in MAIL_PHRASES):
-            return _mail_refused(f"the provider refuses this mail for its content or its length ({status})")
-        if any(words in text for words in CREDIT_PHRASES):
+        if refusal.says(*CONTENT_PHRASES):
+            return _mail_refused(f"the provider refuses this mail for its content ({status})")
+        if refusal.says(*CREDIT_PHRASES):
             return _no_credit(status)
         if has_answered:
             return _mail_refused(f"the provider refuses this mail, though it has answered about others ({status})")
@@ -138,6 +151,23 @@ def _mail_refused(message: str) -> CallFailed:
 
 def _model_refused(message: str) -> CallFailed:
     return CallFailed(ModelRefused(message), charged=False)
+
+
+def _error_in(body: bytes) -> dict[str, Any]:
+    """The fields of the error; servers put them in `error`, or leave that out."""
+    try:
+        answer = _fields(orjson.loads(body))
+    except orjson.JSONDecodeError:
+        return {}
+    return _fields(answer.get("error")) or answer
+
+
+def _fields(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value.casefold() if isinstance(value, str) else ""
 
 
 def _kind(error: BaseException) -> str:
