@@ -17,7 +17,7 @@ from pathlib import Path
 from postroom.core.jobs.types import Catalogue, JobType
 from postroom.jobs.run import JobRun
 from postroom.jobs.worker import Worker
-from postroom.settings.reading import load_settings
+from postroom.settings.sections import LogSettings
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.migrate import migrate
@@ -36,7 +36,7 @@ FILL_CHUNK = 2000
 
 @contextlib.asynccontextmanager
 async def opened(target: Target) -> AsyncGenerator[Database]:
-    configure_logging(load_settings(environ={}).log)
+    configure_logging(LogSettings.model_validate({}))
     on_postgres = target.database == "postgres"
     database = PostgresDatabase(target.address) if on_postgres else SqliteDatabase(Path(target.address))
     try:

@@ -6,7 +6,6 @@ The demo fills a database. Then each page is opened in a new window of a real Ch
 import asyncio
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from playwright.async_api import Browser, Page
 from postroom.interfaces.dashboard.navigation import GROUPS
 from postroom.store.engine.opening import open_database
 from support.chromium import launched
+from support.closed_home import open_home
 from support.command import NO_SIGN_IN, POSTROOM
 from support.served_pages import served_pages
 
@@ -85,9 +85,10 @@ async def _counted(page: Page) -> list[float]:
 
 @contextlib.contextmanager
 def _demo(folder: Path) -> Generator[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")} | NO_SIGN_IN
     command = [*POSTROOM, "demo", "--port", "0", "--json"]
-    process = subprocess.Popen(command, cwd=folder, env=kept, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=folder, env=open_home(folder) | NO_SIGN_IN, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     try:
         yield json.loads(first_line_of(process, "the demo"))["url"]
     finally:
@@ -100,7 +101,7 @@ def main() -> None:
         folder = Path(kept)
         with _demo(folder) as address:
             asyncio.run(filled(address))
-        sys.stdout.write(json.dumps(asyncio.run(measured(folder / ".postroom-demo"))) + "\n")
+        sys.stdout.write(json.dumps(asyncio.run(measured(folder / ".local/share/postroom-demo"))) + "\n")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.switchboard import running_mcp, switchboard_routes
 from postroom.interfaces.http.token_check import TokenCheck
 from postroom.operations.backfill.keeper import Keeper
-from postroom.settings.reading import Settings, load_settings
+from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import keep_account
@@ -54,7 +54,7 @@ LOOPBACK = "127.0.0.1"
 
 
 async def serve_ours(target: Target) -> None:
-    settings = load_settings(environ={})
+    settings = Settings.model_validate({})
     hosts = settings.web.allowed_hosts
     async with opened(target) as database:
         services, gauges = _services(database, target, settings), Gauges()

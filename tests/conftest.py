@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import FILE, open_database
 from support.clocks import ManualClock
+from support.closed_home import close_home
 from support.cyrus import running_cyrus
 from support.dovecot import running_dovecot
 from support.imap_server import ImapServer
@@ -22,6 +23,8 @@ from support.postgres import Emptier, PostgresServer
 from support.scale import SOAK
 from support.shell import Shell
 from support.sqlite import new_sqlite
+
+HOME = close_home()
 
 # Who is started in the background by a shell ignores Ctrl-C, and so would every program that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -140,9 +143,10 @@ async def database(emptied_database_url: str | None, migrated_sqlite: Path, tmp_
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """In a folder of its own, with no setting from outside."""
+    """In a folder of its own, with no setting from outside but that folder."""
     for name in [name for name in os.environ if name.startswith("POSTROOM_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("POSTROOM_DATA_DIR", str(tmp_path / "postroom-data"))
     monkeypatch.chdir(tmp_path)
     # The logs have their own tests; here they must not stay on for the tests that follow.
     monkeypatch.setattr("postroom.telemetry.logs.configure_logging", lambda *_args, **_more: None)  # type: ignore[reportUnknownLambdaType]

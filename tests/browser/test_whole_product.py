@@ -17,6 +17,7 @@ from playwright.async_api import Browser, Page, expect
 from support.axe import grave_violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
+from support.closed_home import open_home
 from support.command import NO_SIGN_IN
 from support.page_checks import problems_on
 from support.screenshots import FOLDER, SHOTS, Shot, reduced
@@ -33,7 +34,7 @@ NOT_CHECKED_ELSEWHERE = ("/audit", "/settings")
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[str]:
     """`postroom demo` as its own process; yields the address."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")} | NO_SIGN_IN
+    environment = open_home(tmp_path) | NO_SIGN_IN
     process = subprocess.Popen(
         [sys.executable, "-c", "from postroom.app import main; main()", "demo", "--port", "0", "--json"],
         cwd=tmp_path,

@@ -296,7 +296,7 @@ def test_the_doctor_reports_a_database_that_cannot_be_opened(shell: Shell, monke
     monkeypatch.setenv("POSTROOM_DATABASE_URL", "postgresql://ada:kanarienvogel@h/d")
     shell.application.error = DatabaseUnavailable("postgresql://ada:kanarienvogel@h/d does not answer")
     assert shell("doctor") == 1
-    assert "fail  database     postgresql://ada:***@h/d does not answer" in shell.out
+    assert "fail  database       postgresql://ada:***@h/d does not answer" in shell.out
     assert "POSTROOM_DATABASE_URL" in shell.out
 
 

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -22,8 +23,8 @@ ADA = "ada@ada.example"
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return load_settings({}, environ={})
+def settings(tmp_path: Path) -> Settings:
+    return load_settings({"data_dir": tmp_path}, environ={})
 
 
 async def test_the_records_of_the_domain_lead_to_its_servers(dovecot: ImapServer, settings: Settings) -> None:

@@ -3,7 +3,6 @@ with a Dovecot that asks the provider about each token.
 """
 
 import io
-import os
 import webbrowser
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -89,7 +88,7 @@ class Owner:
 
     async def use(self, database: Database, account_id: UUID) -> None:
         """As a worker does that starts now, with the stored consent alone."""
-        settings = load_settings(environ=os.environ, cwd=Path.cwd())
+        settings = load_settings()
         async with httpx2.AsyncClient(timeout=PATIENCE_S) as http:
             provider = ImapProvider(
                 ProviderParts(settings, AccountBook(database, lambda: vault_of(settings)), http, OpenGate())

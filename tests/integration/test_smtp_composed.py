@@ -17,9 +17,8 @@ from support.smtp import CONTENT, delivered, dns_server, zone_of
 
 
 def settings(tmp_path: Path, **given: Any) -> DeliverySettings:
-    return load_settings(
-        {f"delivery.{name}": value for name, value in given.items()}, environ={}, cwd=tmp_path
-    ).delivery
+    overrides = {f"delivery.{name}": value for name, value in given.items()}
+    return load_settings({"data_dir": tmp_path, **overrides}, environ={}).delivery
 
 
 class Nothing:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.closed_home import open_home
 from support.patience import PATIENCE_S
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "first-ten-minutes.md"
@@ -15,9 +16,8 @@ BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOT
 
 def _home(folder: Path) -> dict[str, str]:
     """The environment of somebody who has just installed Postroom; the demo takes any free port."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return kept | {"HOME": str(folder), "PATH": path, "POSTROOM_WEB_PORT": "0"}
+    return open_home(folder) | {"PATH": path, "POSTROOM_WEB_PORT": "0"}
 
 
 def _run(script: str, folder: Path) -> str:

@@ -50,8 +50,6 @@ def settings_row(setting: Setting) -> str:
         default = ", ".join(map(str, default))
     elif isinstance(default, bool):
         default = str(default).lower()
-    elif isinstance(default, Path):
-        default = f"./{default}"
     shown = "none" if default is None else f"`{default}`"
     return f"| `{setting.key}` | `{setting.env}` | {shown} | {setting.allowed} | {setting.description} |"
 

@@ -11,7 +11,9 @@ from postroom.settings.reading import load_settings
 
 
 def _settings(tmp_path: Path, **environ: str):
-    return load_settings(environ={f"POSTROOM_GMAIL_{name}": value for name, value in environ.items()}, cwd=tmp_path)
+    return load_settings(
+        {"data_dir": tmp_path}, environ={f"POSTROOM_GMAIL_{name}": value for name, value in environ.items()}
+    )
 
 
 def test_without_anything_said_the_terms_are_those_of_a_new_project(tmp_path: Path):

@@ -11,7 +11,7 @@ from postroom.settings.reading import Settings, load_settings, shown
 
 def load(folder: Path, **model: str) -> Settings:
     environ = {f"POSTROOM_MODEL_{name.upper()}": value for name, value in model.items()}
-    return load_settings(environ=environ, cwd=folder)
+    return load_settings({"data_dir": folder}, environ=environ)
 
 
 def test_there_is_no_model_unless_one_is_named(tmp_path: Path) -> None:

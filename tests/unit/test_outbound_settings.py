@@ -14,7 +14,7 @@ from postroom.settings.reading import ALIASES, known_settings, load_settings, sh
 
 
 def load(folder: Path, environ: dict[str, str]) -> OutboundSettings:
-    return load_settings(environ=environ, cwd=folder).outbound
+    return load_settings({"data_dir": folder}, environ=environ).outbound
 
 
 def test_by_default_everybody_uses_the_fair_queue_and_abuse_is_throttled(tmp_path: Path) -> None:
@@ -107,5 +107,5 @@ def test_the_secret_of_the_webhook_is_never_shown(tmp_path: Path) -> None:
         "POSTROOM_OUTBOUND_NOTICE_WEBHOOK_URL": "https://x.example/",
         "POSTROOM_OUTBOUND_NOTICE_WEBHOOK_SECRET": "canary" * 4,
     }
-    settings = load_settings(environ=environ, cwd=tmp_path)
+    settings = load_settings({"data_dir": tmp_path}, environ=environ)
     assert "canary" not in f"{shown(settings)} {settings!r}"

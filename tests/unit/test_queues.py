@@ -176,7 +176,7 @@ def test_a_queue_that_does_not_exist_is_refused_with_those_that_do() -> None:
 def settings_queues(queues: dict[str, Any], routes: list[dict[str, Any]] | None = None) -> Queues:
     """By the road that users' words take, from the environment."""
     environ = {"POSTROOM_QUEUES": json.dumps(queues), "POSTROOM_ROUTES": json.dumps(routes or [])}
-    settings = load_settings(environ=environ, cwd=Path("/nonexistent"))
+    settings = load_settings({"data_dir": "/nonexistent"}, environ=environ)
     return queues_of(settings.queues, settings.routes)
 
 
@@ -326,13 +326,13 @@ def test_a_queue_with_tiers_of_its_own_may_have_a_name_near_to_another() -> None
 @pytest.mark.parametrize("name", ["POSTROOM_QUEUES", "POSTROOM_ROUTES"])
 def test_a_table_in_the_environment_that_is_not_json_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name}.*JSON"):
-        load_settings(environ={name: "[queues]"}, cwd=Path("/nonexistent"))
+        load_settings({"data_dir": "/nonexistent"}, environ={name: "[queues]"})
 
 
 def test_queues_are_read_from_the_file_as_the_example_writes_them(tmp_path: Path) -> None:
     assert queue_settings.__doc__ is not None
     (tmp_path / "postroom.toml").write_text(queue_settings.__doc__.split("\n", 2)[2])
-    settings = load_settings(environ={}, cwd=tmp_path)
+    settings = load_settings({"data_dir": tmp_path}, environ={})
     queues = queues_of(settings.queues, settings.routes)
     assert queues["gateway"].auto_ack_after == {}
     assert dict(queues["alerts"].guards) == {"page": 5, "mail": 10}

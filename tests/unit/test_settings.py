@@ -24,7 +24,7 @@ DSN = "postgresql://ada:kanarienvogel@db.example:5433/mail?sslmode=require"
 def load(tmp_path: Path, file: str | None = None, **environ: str) -> Settings:
     if file is not None:
         (tmp_path / "postroom.toml").write_text(file)
-    return load_settings(environ=environ, cwd=tmp_path)
+    return load_settings(environ={"HOME": str(tmp_path), **environ}, cwd=tmp_path)
 
 
 def refusal(tmp_path: Path, file: str | None = None, **environ: str) -> str:
@@ -34,8 +34,8 @@ def refusal(tmp_path: Path, file: str | None = None, **environ: str) -> str:
 
 
 def test_without_anything_said_the_defaults_hold(tmp_path: Path):
-    settings, origins = trace_settings(environ={}, cwd=tmp_path)
-    assert settings.data_dir == tmp_path / "postroom-data"
+    settings, origins = trace_settings(environ={"HOME": str(tmp_path)}, cwd=tmp_path)
+    assert settings.data_dir == tmp_path / ".local/share/postroom"
     assert settings.database_url is None
     assert (settings.worker.concurrency, settings.jobs.lease_s, settings.web.port) == (32, 60.0, 8025)
     assert set(origins.values()) == {"default"}
@@ -43,7 +43,7 @@ def test_without_anything_said_the_defaults_hold(tmp_path: Path):
 
 def test_command_line_beats_environment_beats_file_beats_default(tmp_path: Path):
     (tmp_path / "postroom.toml").write_text("[worker]\nconcurrency = 1\nprefetch_ms = 2\n[web]\nport = 3\n")
-    environ = {"POSTROOM_WORKER_CONCURRENCY": "4", "POSTROOM_WORKER_PREFETCH_MS": "5"}
+    environ = {"HOME": str(tmp_path), "POSTROOM_WORKER_CONCURRENCY": "4", "POSTROOM_WORKER_PREFETCH_MS": "5"}
     settings, origins = trace_settings({"worker.concurrency": 6, "web.host": None}, environ=environ, cwd=tmp_path)
     assert (settings.worker.concurrency, settings.worker.prefetch_ms, settings.web.port) == (6, 5, 3)
     assert settings.web.host == "127.0.0.1"

@@ -12,7 +12,9 @@ SECRET = "Kanarienvogel17"
 
 
 def load(tmp_path: Path, **environ: str) -> Settings:
-    return load_settings(environ={f"POSTROOM_TELEMETRY_{name}": text for name, text in environ.items()}, cwd=tmp_path)
+    return load_settings(
+        {"data_dir": tmp_path}, environ={f"POSTROOM_TELEMETRY_{name}": text for name, text in environ.items()}
+    )
 
 
 def test_without_anything_said_metrics_are_served_and_nothing_is_sent(tmp_path: Path):

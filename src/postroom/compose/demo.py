@@ -17,7 +17,8 @@ from postroom.core.errors import BadInput, DatabaseReadOnly
 from postroom.core.mail.files import mail_in
 from postroom.core.rules.draft import RuleDraft
 from postroom.operations.installation.demo import MARKER, demo_folder
-from postroom.settings.reading import FILE_NAME, Settings
+from postroom.settings.locations import FILE_NAME
+from postroom.settings.reading import Settings
 from postroom.settings.sections import ModelSettings, Section
 from postroom.store.accounts.accounts import list_accounts
 from postroom.store.engine.database import Database

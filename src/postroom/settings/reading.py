@@ -23,6 +23,7 @@ from postroom.core.suggestions import did_you_mean
 from postroom.settings.approvals import ApprovalsSettings, DiscordSettings
 from postroom.settings.checks import form
 from postroom.settings.delivery import DeliverySettings
+from postroom.settings.locations import DEFAULT_DATA_DIR, expand_home, find_locations
 from postroom.settings.mailboxes import (
     AccountSettings,
     BackfillSettings,
@@ -54,9 +55,6 @@ from postroom.vault.keys import read_key
 from postroom.vault.masking import HIDDEN, masked_path, masked_urls, passwords_in
 
 PREFIX = "POSTROOM_"
-CONFIG = "POSTROOM_CONFIG"
-FILE_NAME = "postroom.toml"
-DEFAULT_DATA_DIR = Path("postroom-data")
 
 # Other names under which the environment may give a setting: those of connectors of all kinds, and of the fair queue.
 ALIASES = {
@@ -195,12 +193,14 @@ def trace_settings(
     given = _from_overrides(overrides or {})
     named = _from_environment(environ)
     chosen = {**named, **given}
-    file = _find_file(environ, cwd, chosen)
+    locations = find_locations(chosen["data_dir"].value if "data_dir" in chosen else None, environ, cwd)
+    file = locations.file
     sources = {**(_from_file(file) if file else {}), **chosen}
     settings = _validate(sources)
     queues_of(settings.queues, settings.routes)
-    folder = file.parent if file and sources.get("data_dir", _NOT_GIVEN).origin == str(file) else cwd
-    settings = settings.model_copy(update={"data_dir": folder / settings.data_dir.expanduser()})
+    in_file = file is not None and sources.get("data_dir", _NOT_GIVEN).origin == str(file)
+    data_dir = file.parent / expand_home(settings.data_dir) if file and in_file else locations.data
+    settings = settings.model_copy(update={"data_dir": data_dir})
     return settings, {key: sources.get(key, _NOT_GIVEN).origin for key in _settings_by_key()}
 
 
@@ -249,17 +249,6 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
         if environ[name]:
             given[keys[name]] = _Given(environ[name], name)
     return given
-
-
-def _find_file(environ: Mapping[str, str], cwd: Path, chosen: Mapping[str, _Given]) -> Path | None:
-    if named := environ.get(CONFIG):
-        file = cwd / Path(named).expanduser()
-        if not file.is_file():
-            raise SettingsError(f"{CONFIG}: there is no file {file}; name an existing file or unset the variable")
-        return file
-    data_dir = chosen.get("data_dir", _Given(DEFAULT_DATA_DIR, "default")).value
-    places = (cwd / Path(str(data_dir)).expanduser() / FILE_NAME, cwd / FILE_NAME)
-    return next((place for place in places if place.is_file()), None)
 
 
 def _from_file(file: Path) -> dict[str, _Given]:

@@ -1,6 +1,7 @@
 """Options that several commands share, and the setup that every command begins with."""
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ DataDir = Annotated[
     typer.Option(
         "--data-dir",
         metavar="FOLDER",
-        help="The folder for all of Postroom's data (POSTROOM_DATA_DIR; default ./postroom-data).",
+        help="The folder for all of Postroom's data (POSTROOM_DATA_DIR); `postroom doctor` names the default.",
     ),
 ]
 Host = Annotated[str | None, typer.Option("--host", help="The address to serve on (`web.host`).")]
@@ -26,7 +27,9 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one object, or one per line for lists.")]
 
 
-def settings_for(data_dir: Path | None, overrides: Mapping[str, object] | None = None) -> "Settings":
+def settings_for(
+    data_dir: Path | None, overrides: Mapping[str, object] | None = None, *, as_json: bool = False
+) -> "Settings":
     """Read the settings with this command's options applied, and set up logging."""
     _load_structlog_alone()
     from postroom.settings.reading import load_settings, secrets_of
@@ -34,7 +37,16 @@ def settings_for(data_dir: Path | None, overrides: Mapping[str, object] | None =
 
     settings = load_settings({"data_dir": data_dir, **(overrides or {})})
     configure_logging(settings.log, secrets=secrets_of(settings))
+    if not as_json and sys.stderr.isatty():
+        _advise_moving(data_dir, settings.data_dir)
     return settings
+
+
+def _advise_moving(named: Path | None, data_dir: Path) -> None:
+    from postroom.settings.locations import advise_moving, locations_of_command
+
+    if advice := advise_moving(locations_of_command(named), data_dir, os.environ):
+        typer.echo(f"postroom: {advice}", err=True)
 
 
 def _load_structlog_alone() -> None:

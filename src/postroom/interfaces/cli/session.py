@@ -47,10 +47,10 @@ class Session:
 
     @functools.cached_property
     def settings(self) -> "Settings":
-        return settings_for(self.data_dir)
+        return self.settings_with({})
 
     def settings_with(self, overrides: Mapping[str, object]) -> "Settings":
-        return settings_for(self.data_dir, overrides)
+        return settings_for(self.data_dir, overrides, as_json=self.as_json)
 
     def call(
         self, function: Callable[Concatenate["Database", P], Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
@@ -168,10 +168,11 @@ def command_line(words: str, data_dir: Path | None = None) -> str:
 
 def _with_demo(error: NothingHere, data_dir: Path) -> NothingHere:
     """The error, with the folder of a demo if there is one: its data may be what was looked for."""
-    from postroom.operations.installation.demo import demo_folder, has_demo
+    from postroom.operations.installation.demo import demo_folder
+    from postroom.settings.locations import holds_data
 
     folder = demo_folder(data_dir)
-    return NothingHere(f"{error}; the demo's data: --data-dir {folder}") if has_demo(folder) else error
+    return NothingHere(f"{error}; the demo's data: --data-dir {folder}") if holds_data(folder) else error
 
 
 def application_of(context: typer.Context) -> "PostroomApplication":

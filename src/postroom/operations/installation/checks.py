@@ -13,6 +13,7 @@ from typing import Literal
 
 from postroom.core.counted import counted
 from postroom.operations.rules.model import EndedLine
+from postroom.settings.locations import EARLIER_DATA_DIR, Locations
 from postroom.store.engine.write_ahead_log import CROWDED_BYTES, LONG_BYTES
 from postroom.store.jobs.leaders import OverdueWork
 from postroom.system.http_server.listening import PAGES_INSTEAD, refusal
@@ -74,17 +75,38 @@ def data_dir(folder: Path) -> Check:
         return Check("data folder", "fail", f"{folder} cannot be written: {error.strerror}", remedy)
 
 
-def file_modes(folder: Path, settings_file: Path | None) -> list[Check]:
-    """Check that only the owner can read Postroom's data and the secrets in the settings file."""
+def file_modes(folder: Path) -> Check:
+    """Check that only the owner can read Postroom's data."""
     loose = exposed_files(folder)
     found = ", ".join(f"{each.path.name} ({each.mode:03o})" for each in loose[:5]) or "folders 0700, files 0600"
     remedy = f"start Postroom, which fixes them, or run `chmod -R go= {folder}`"
-    result = [passes_if("file modes", not loose, f"others can read: {found}" if loose else found, remedy)]
-    if settings_file is not None:
-        problem = f"{settings_file} contains secrets, and others can read it"
-        remedy = f"run `chmod 600 {settings_file}`, and replace the secrets if others could have read them"
-        result.append(Check("settings file", "fail", problem, remedy))
-    return result
+    return passes_if("file modes", not loose, f"others can read: {found}" if loose else found, remedy)
+
+
+def settings_file(locations: Locations, exposed: Path | None) -> Check:
+    """Name the settings file in effect. `exposed` is the file if it contains secrets and others can read it."""
+    if exposed is not None:
+        problem = f"{exposed} contains secrets, and others can read it"
+        remedy = f"run `chmod 600 {exposed}`, and replace the secrets if others could have read them"
+        return Check("settings file", "fail", problem, remedy)
+    if locations.file is None:
+        return Check("settings file", "ok", f"there is none; it may be {' or '.join(map(str, locations.searched))}")
+    return Check("settings file", "ok", str(locations.file))
+
+
+def other_folder(folder: Path, is_of_demo: bool) -> Check:
+    """Name another folder in which Postroom has kept data. One of an earlier version is probably forgotten."""
+    found = f"{folder}, {'of the demo' if is_of_demo else 'not in use here'}"
+    if folder.name != EARLIER_DATA_DIR:
+        return Check("other data", "ok", found)
+    remedy = f"look into it with `--data-dir {folder}`; delete it when you no longer need it"
+    return Check("other data", "warn", found, remedy)
+
+
+def earlier_place(advice: str) -> Check:
+    """Warn that the data or the settings in use depend on the current folder."""
+    found, _, remedy = advice.partition("; ")
+    return Check("current folder", "warn", found, remedy)
 
 
 def disk_space(folder: Path, reserve_mib: int) -> Check:

@@ -1,20 +1,22 @@
 """The folder of `postroom demo`, which is never the user's own: sample rules must not meet real mail."""
 
+import os
 from pathlib import Path
 
-from postroom.settings.reading import DEFAULT_DATA_DIR
-from postroom.system.private_files import DATABASE
+from postroom.settings.locations import EARLIER_DATA_DIR, EARLIER_DEMO, user_folders
 
-FOLDER = ".postroom-demo"
 MARKER = "this-is-a-demo"
 
 
 def demo_folder(data_dir: Path) -> Path:
-    """The demo's folder: beside the default data folder, or in the one that was named."""
-    if data_dir.name == FOLDER:
-        return data_dir
-    return data_dir.with_name(FOLDER) if data_dir.name == DEFAULT_DATA_DIR.name else data_dir / FOLDER
+    """The demo's folder: beside the user's data folder, or in the one that was named."""
+    own = user_folders(os.environ)
+    if own is not None and data_dir in (own.data, own.demo):
+        return own.demo
+    if data_dir.name in (EARLIER_DATA_DIR, EARLIER_DEMO):
+        return data_dir.with_name(EARLIER_DEMO)
+    return data_dir / EARLIER_DEMO
 
 
-def has_demo(folder: Path) -> bool:
-    return (folder / DATABASE).exists()
+def is_demo(folder: Path) -> bool:
+    return (folder / MARKER).exists()

@@ -1,5 +1,6 @@
 """All checks of `postroom doctor`: the machine, the settings, the database, the keys, the accounts."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,8 +15,10 @@ from postroom.mailboxes.gmail.service_account import ServiceAccountKeyFile
 from postroom.operations.accounts import account_checks
 from postroom.operations.installation import checks
 from postroom.operations.installation.checks import Check
+from postroom.operations.installation.demo import is_demo
 from postroom.operations.rules.model import model_status
 from postroom.outbound.submission.certificates import BadCertificate, load_pair
+from postroom.settings.locations import advise_moving, locations_of_command, other_folders
 from postroom.settings.reading import Settings, known_settings, trace_settings
 from postroom.settings.submission import SubmissionSettings
 from postroom.store.accounts.accounts import list_accounts
@@ -45,7 +48,8 @@ def machine_checks(settings: Settings, data_dir: Path | None) -> list[Check]:
     return [
         checks.interpreter(),
         checks.data_dir(settings.data_dir),
-        *checks.file_modes(settings.data_dir, _open_settings_file(data_dir)),
+        *_folder_checks(settings.data_dir, data_dir),
+        checks.file_modes(settings.data_dir),
         checks.disk_space(settings.data_dir, settings.disk_reserve_mib),
         _bind_check(settings),
         *_certificate_checks(settings.submission, wall_clock()),
@@ -71,6 +75,18 @@ async def database_checks(
         *([] if missing else [*await _leader_checks(database), *await _protection_checks(database)]),
         *([] if missing else await _kept_checks(database, settings, vault, clock())),
         *([] if missing else await _budget_checks(database, settings, clock)),
+    ]
+
+
+def _folder_checks(folder: Path, named: Path | None) -> list[Check]:
+    """Name the settings file, and other folders in which Postroom has kept data."""
+    locations = locations_of_command(named)
+    advice = advise_moving(locations, folder, os.environ)
+    others = other_folders(folder, os.environ, Path.cwd())
+    return [
+        checks.settings_file(locations, _open_settings_file(named)),
+        *([checks.earlier_place(advice)] if advice else []),
+        *(checks.other_folder(each, is_demo(each)) for each in others),
     ]
 
 
