@@ -43,6 +43,14 @@ def test_help_lists_every_command_without_importing_anything_heavy(tmp_path: Pat
     assert re.findall(r"(?m)^  ([\w-]+) ", listed) == list(COMMANDS)
 
 
+def test_no_group_of_commands_loads_an_http_client_before_it_needs_one():
+    modules = [f"postroom.interfaces.cli.{name.replace('-', '_')}" for name in COMMANDS]
+    script = f"import sys, {', '.join(modules)}, postroom.triage.decide.model\n"
+    script += "print(*{'httpx2', 'genai_prices'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (found.stdout.strip(), found.returncode) == ("", 0)
+
+
 def test_no_line_of_any_help_is_cut_off_or_wider_than_a_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("", *COMMANDS):

@@ -1,8 +1,6 @@
 """`postroom model`: says clearly that no model is configured, or what it costs and every call."""
 
 import asyncio
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -92,12 +90,3 @@ def test_calls_are_listed_with_their_cost_the_newest_first(configured: Shell) ->
     assert (oldest["state"], oldest["cost_cents"], oldest["input_tokens"]) == ("answered", 0.12, 900)
     assert configured("model", "calls", "--message", message, "--limit", "1") == 0
     assert len(configured.out.splitlines()) == 3
-
-
-def test_what_decides_is_loaded_without_what_only_a_call_needs() -> None:
-    code = (
-        "import sys, postroom.triage.decide.model, postroom.triage.decide.prompt, postroom.interfaces.cli.model; "
-        "print(*{'httpx2', 'genai_prices'} & set(sys.modules))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (found.stdout.strip(), found.returncode) == ("", 0)

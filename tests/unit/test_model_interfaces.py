@@ -1,8 +1,8 @@
 """Answers of providers as they come: their counts of tokens, and whatever a broken or hostile server sends."""
 
+import json
 from typing import Any, cast
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +107,20 @@ def test_arguments_that_are_an_object_already_are_taken_as_they_are() -> None:
     assert read("openai", choices=choices).arguments() == {"action": "none"}
 
 
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("tool_choice and temperature are not supported", "tool_choice"),
+        ("temperature and tool_choice are not supported", "temperature"),
+        ("parallel_tool_calls is not supported: use another tool_choice", "parallel"),
+        ("nothing that we know is supported", None),
+    ],
+)
+def test_the_parameter_that_an_error_names_first_is_the_refused_one(said: str, named: str | None) -> None:
+    chat = interface("openai")
+    assert chat.refused_parameter(said, chat.first_choice()) == named
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -149,7 +163,7 @@ def test_whatever_is_put_anywhere_into_an_answer_it_is_read_or_refused(
     assert all(isinstance(call.name, str) for call in reply.calls)
 
 
-@given(body=st.binary() | JSON.map(lambda each: orjson.dumps(each, default=str, option=orjson.OPT_NON_STR_KEYS)))
+@given(body=st.binary() | JSON.map(lambda each: json.dumps({"error": each}).encode()))
 def test_whatever_an_error_contains_it_is_read(body: bytes) -> None:
-    refusal = Refusal(400, {}, body)
-    assert interface("openai").refused_parameter(refusal.about_the_request(), {}) is None or refusal.text
+    chat, refusal = interface("openai"), Refusal(400, {}, body)
+    assert chat.refused_parameter(refusal.about_the_request(), chat.first_choice()) is None

@@ -2,12 +2,12 @@
 `oauth/`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
-
-import httpx2
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from postroom.mailboxes.gmail.errors import TESTING_LIFE, ConsentLost, GmailError, GmailTokenUnavailable
 from postroom.mailboxes.gmail.scopes import LEVELS, Level
@@ -16,6 +16,9 @@ from postroom.mailboxes.oauth.consent import App, Authority, ConsentRequest
 from postroom.mailboxes.oauth.errors import GrantEnded
 from postroom.mailboxes.oauth.mail_apps import GOOGLE_OFFLINE, GOOGLE_REMEDIES
 from postroom.mailboxes.oauth.tokens import Grant
+
+if TYPE_CHECKING:
+    import httpx2
 
 LATE = timedelta(hours=1)
 
@@ -109,6 +112,8 @@ async def ask_endpoint(http: httpx2.AsyncClient, url: str, form: Mapping[str, st
 
 async def address_of(http: httpx2.AsyncClient, gmail_url: str, access_token: str) -> str:
     """The mailbox that a new access token opens."""
+    import httpx2  # only when it is needed: most commands about accounts make no request
+
     headers = {"Authorization": f"Bearer {access_token}", "Accept-Encoding": "identity"}
     try:
         response = await http.get(f"{gmail_url.rstrip('/')}/gmail/v1/users/me/profile", headers=headers)

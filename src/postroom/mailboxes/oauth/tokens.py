@@ -1,15 +1,19 @@
 """A provider's token endpoint: a code is exchanged for tokens, and a refresh token for a new access token."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-import httpx2
 import orjson
 
 from postroom.mailboxes.oauth.consent import WORD, App, Authority, ConsentRequest
 from postroom.mailboxes.oauth.errors import GrantEnded
+
+if TYPE_CHECKING:
+    import httpx2
 
 LARGEST_ANSWER = 65_536
 USUAL_LIFE = timedelta(hours=1)
@@ -66,6 +70,8 @@ async def ask_endpoint(
     http: httpx2.AsyncClient, authority: Authority, url: str, form: Mapping[str, str]
 ) -> tuple[int, dict[str, Any]]:
     """The status and fields of a token endpoint's answer. Raises the authority's `unavailable` if there was none."""
+    import httpx2  # only when it is needed: most commands about accounts make no request
+
     # Decompressed, an answer could have any size; so it is requested and accepted only uncompressed.
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     body = bytearray()

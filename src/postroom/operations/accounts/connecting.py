@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol, cast
 
-import httpx2
-
 from postroom.core.access import ADMINISTER, OWN_AGAIN
 from postroom.core.errors import BadInput, VaultError
 from postroom.core.mail.account_repair import connect_command
@@ -82,6 +80,8 @@ async def add_gmail(
     by: Caller, vault: Vault, app: GoogleApp, gmail_url: str, wanted: WantedConsent, dialog: ConsentDialog
 ) -> ConnectedAccount:
     """Ask for consent to a Gmail mailbox and connect it, or renew its account's consent."""
+    import httpx2  # only when it is needed: most commands about accounts make no request
+
     await prepare(by.database)
     email = wanted.email
     before = None if email is None else await account_of(by.database, NAME, email)
@@ -167,6 +167,8 @@ def _end_by_hand(removed: RemovedAccount) -> Sequence[str]:
 @CONNECTORS.operation(ADMINISTER, command("account remove {account}", row=_removed_row, line=LINE, notes=_end_by_hand))
 async def remove_account(by: Caller, settings: Settings, vault: Vault, /, account: AccountName) -> RemovedAccount:
     """Remove an account: revoke its consent, wipe its secrets; its mail and history stay. Safe to repeat."""
+    import httpx2
+
     found = await find_account(by.database, account)
     async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
         end = partial(provider_named(found.provider).end_consent, settings, http)

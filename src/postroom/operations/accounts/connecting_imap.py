@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-import httpx2
-
 from postroom.core.access import OWN_AGAIN
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.secret_fields import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD
@@ -73,6 +71,8 @@ async def ask_consent(app: MailApp, email: str, dialog: CodeDialog) -> GivenCons
     """Ask the owner for consent to the mailbox of this address, on the provider's page. Whether it is for that mailbox,
     its server tells.
     """
+    import httpx2
+
     request, code = await dialog.code(lambda redirect_uri: app.begin(redirect_uri, email))
     async with httpx2.AsyncClient(timeout=TIMEOUT_S) as http:
         grant = await exchange(http, app.app, request, code)
