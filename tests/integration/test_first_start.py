@@ -14,10 +14,11 @@ from postroom.core.errors import SettingsError
 from postroom.interfaces.http.serve import serving
 from postroom.settings.reading import Settings
 from postroom.system.http_server.listening import open_listener
-from support.command import running
+from support.command import environment, running
 from support.patience import PATIENCE_S
 from support.scripted_feed import ScriptedFeed, overview_application
 from support.signed_in import PASSWORD
+from support.warm_start import run_command
 
 SIGN_IN = {"POSTROOM_WEB_SIGN_IN": "true"}
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
@@ -89,3 +90,44 @@ def test_beyond_loopback_is_bound_only_with_sign_in_and_tls() -> None:
         allowed = Settings.model_validate({"web": web}).web.may_be_exposed
         with pytest.raises(SettingsError, match="needs sign-in and TLS"):
             open_listener("0.0.0.0", 0, allow_exposed=allowed)
+
+
+PUBLISHED = {**SIGN_IN, "POSTROOM_WEB_HOST": "0.0.0.0", "POSTROOM_WEB_LOCALHOST_ONLY": "true"}
+
+
+def test_a_published_port_answers_to_localhost_and_to_no_other_name(tmp_path: Path) -> None:
+    with running(tmp_path, "serve", "--port", "0", "--json", more=PUBLISHED) as process:
+        port = json.loads(process.stdout.readline())["url"].rpartition(":")[2]
+        assert json.loads(process.stdout.readline())["sign_in_url"].startswith(f"http://localhost:{port}/")
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as http:
+            for host, status in ((f"localhost:{port}", 200), (f"[::1]:{port}", 200), ("10.0.0.7", 421)):
+                assert http.get("/sign-in", headers={"Host": host}).status_code == status
+            assert http.post("/mcp", headers={"Host": "10.0.0.7"}).status_code == 421
+            forged = {"Host": "10.0.0.7", "X-Forwarded-Host": "localhost", "X-Forwarded-Proto": "https"}
+            assert http.get("/sign-in", headers=forged).status_code == 421
+        more = {**PUBLISHED, "POSTROOM_WEB_PORT": port}
+        asked = run_command(("ready",), tmp_path, environment(tmp_path, None) | more)
+        assert (asked.returncode, asked.stdout) == (0, "ready\n")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE_S)
+    gone = run_command(("ready",), tmp_path, environment(tmp_path, None) | more)
+    assert gone.returncode == 1
+    assert f"nothing answers at 0.0.0.0:{port}" in gone.stderr
+
+
+def test_health_checks_reach_the_pages_behind_a_certificate_and_behind_a_proxy(tmp_path: Path) -> None:
+    files = (tmp_path / "pages.pem", tmp_path / "pages.key")
+    pair = trustme.CA().issue_cert("mail.example.com")
+    pair.cert_chain_pems[0].write_to_path(files[0])
+    pair.private_key_pem.write_to_path(files[1])
+    certificate = {"POSTROOM_WEB_TLS_CERTIFICATE": str(files[0]), "POSTROOM_WEB_TLS_KEY": str(files[1])}
+    for tls in (certificate, {"POSTROOM_WEB_TRUSTED_PROXIES": "10.0.0.2"}):
+        more = {**PUBLISHED, **tls, "POSTROOM_WEB_ALLOWED_HOSTS": "mail.example.com"}
+        with running(tmp_path, "serve", "--port", "0", "--json", more=more) as process:
+            port = json.loads(process.stdout.readline())["url"].rpartition(":")[2]
+            asked = run_command(
+                ("ready", "--json"), tmp_path, environment(tmp_path, None) | more | {"POSTROOM_WEB_PORT": port}
+            )
+            assert json.loads(asked.stdout) == {"ready": True}
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE_S)

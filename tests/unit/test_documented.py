@@ -278,7 +278,8 @@ def test_no_page_names_a_setting_that_does_not_exist(page: Path):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_page_names_a_command_or_an_option_that_does_not_exist(page: Path):
     known = dict(commands(command_tree()))
-    for line in re.findall(r"(?:`|^\s*\$? ?|bin/)(postroom(?: +[a-z-]+[^`\n#|]*)?)", page.read_text("utf-8"), re.M):
+    before = r"(?:`|^\s*\$? ?(?:sudo (?:-u postroom )?|docker (?:compose )?exec (?:-it )?postroom )?|bin/)"
+    for line in re.findall(rf"{before}(postroom(?: +[a-z-]+[^`\n#|]*)?)", page.read_text("utf-8"), re.M):
         words = line.split()
         named = [" ".join(words[:length]) for length in (4, 3, 2, 1) if " ".join(words[:length]) in known]
         assert named, f"{page.name}: {line}"

@@ -67,3 +67,5 @@ def test_the_doctor_fails_for_a_bind_beyond_loopback_and_warns_if_sign_in_is_off
     assert checks.bind("127.0.0.1", [], allowed=False, sign_in=False).verdict == "warn"
     assert checks.bind("0.0.0.0", ["0.0.0.0"], allowed=False, sign_in=True).verdict == "fail"
     assert checks.bind("0.0.0.0", ["0.0.0.0"], allowed=True, sign_in=True).verdict == "ok"
+    published = checks.bind("0.0.0.0", ["0.0.0.0"], allowed=True, sign_in=True, localhost_only=True)
+    assert "publish its port on 127.0.0.1" in published.found

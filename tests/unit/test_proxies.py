@@ -10,7 +10,7 @@ from postroom.interfaces.http.proxies import TrustedProxies
 PROXIES = ("10.0.0.2", "10.1.0.0/16")
 
 
-async def seen(peer: str | None, headers: dict[str, str], *, only_tls: bool = False) -> Scope | int:
+async def seen(peer: str | None, headers: dict[str, str], *, only_tls: bool = False, path: str = "/") -> Scope | int:
     """The scope that the application sees; or the status, if it sees nothing."""
     found: list[Scope] = []
     sent: list[Any] = []
@@ -27,7 +27,7 @@ async def seen(peer: str | None, headers: dict[str, str], *, only_tls: bool = Fa
     scope: Scope = {
         "type": "http",
         "scheme": "http",
-        "path": "/",
+        "path": path,
         "client": None if peer is None else (peer, 1234),
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
     }
@@ -79,3 +79,9 @@ async def test_beyond_loopback_nobody_is_answered_without_tls() -> None:
     assert await seen("192.0.2.9", FORWARDED, only_tls=True) == 403
     assert await seen("10.0.0.2", {**FORWARDED, "X-Forwarded-Proto": "http"}, only_tls=True) == 403
     assert isinstance(await seen("10.0.0.2", FORWARDED, only_tls=True), dict)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_health_checks_are_answered_without_tls(path: str) -> None:
+    assert isinstance(await seen("192.0.2.9", {}, only_tls=True, path=path), dict)
+    assert await seen("192.0.2.9", {}, only_tls=True, path=f"{path}/more") == 403

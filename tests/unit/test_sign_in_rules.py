@@ -1,11 +1,12 @@
 """Names, passwords, codes and what is kept of a browser and an address."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyotp
 import pytest
 
-from postroom.core.errors import BadInput
+from postroom.core.errors import BadInput, SettingsError
 from postroom.core.sign_in.callers import SignInCaller, browser_of, shortened
 from postroom.core.sign_in.names import compared_name, person_name
 from postroom.core.sign_in.passwords import check_password, is_obvious
@@ -14,7 +15,7 @@ from postroom.core.visitors import Visitor
 from postroom.operations.people.codes import checked_secret, codes_address, matching_step, new_codes_secret
 from postroom.operations.people.pages_address import link_address, pages_address
 from postroom.operations.people.passkeys import SiteAddress
-from postroom.settings.reading import Settings
+from postroom.settings.reading import Settings, load_settings
 
 NOW = datetime(2026, 11, 17, 12, 0, 5, tzinfo=UTC)
 SAFARI = (
@@ -175,6 +176,7 @@ def test_each_role_may_what_those_before_it_may() -> None:
             None,
             "https://mail.example",
         ),
+        ({"host": "0.0.0.0", "localhost_only": True}, "http://0.0.0.0:8025", "http://localhost:8025"),
     ],
 )
 def test_a_link_leads_to_where_a_browser_reaches_the_pages(
@@ -193,10 +195,31 @@ def test_a_link_leads_to_where_a_browser_reaches_the_pages(
         ({"tls_certificate": "a.pem", "tls_key": "a.key"}, True),
         ({"tls_certificate": "a.pem", "tls_key": "a.key", "sign_in": False}, False),
         ({"allow_unprotected_bind": True}, False),
+        ({"localhost_only": True}, True),
+        ({"localhost_only": True, "sign_in": False}, False),
     ],
 )
-def test_other_machines_need_sign_in_and_tls(web: dict[str, object], may: bool) -> None:
+def test_other_machines_need_sign_in_and_tls_or_are_not_answered(web: dict[str, object], may: bool) -> None:
     assert Settings.model_validate({"web": web}).web.may_be_exposed is may
+
+
+@pytest.mark.parametrize(
+    ("web", "is_it"),
+    [
+        ({"localhost_only": True}, True),
+        ({"localhost_only": True, "trusted_proxies": ["10.0.0.2"], "allowed_hosts": ["mail.example.com"]}, False),
+        ({"localhost_only": True, "tls_certificate": "a.pem", "tls_key": "a.key", "allowed_hosts": ["a.b"]}, False),
+        ({}, False),
+    ],
+)
+def test_tls_ends_the_time_in_which_only_localhost_is_answered(web: dict[str, object], is_it: bool) -> None:
+    assert Settings.model_validate({"web": web}).web.is_localhost_only is is_it
+
+
+def test_without_tls_no_other_name_can_be_added(tmp_path: Path) -> None:
+    environ = {"POSTROOM_WEB_LOCALHOST_ONLY": "true", "POSTROOM_WEB_ALLOWED_HOSTS": "localhost,mail.example.com"}
+    with pytest.raises(SettingsError, match=r"to answer to mail\.example\.com, set web\.tls_certificate"):
+        load_settings(environ=environ, cwd=tmp_path)
 
 
 @pytest.mark.parametrize(

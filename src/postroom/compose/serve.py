@@ -191,7 +191,7 @@ async def pages_application(
                 own_doors=DOORS,
                 routes=[*routes, *sign_in.routes, *api.routes()],
                 proxies=web.trusted_proxies,
-                only_tls=not is_own_machine(web.host),
+                only_tls=not web.is_localhost_only and not is_own_machine(web.host),
                 gate=sign_in.gate,
             )
     finally:

@@ -4,6 +4,7 @@ import re
 from ipaddress import ip_address
 from typing import NamedTuple
 
+LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 DNS_PORT = 53
 _DNS_SERVER = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<v4>[0-9.]+))(?::(?P<port>[0-9]{1,5}))?")
 

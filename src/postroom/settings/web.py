@@ -2,8 +2,9 @@
 
 import ipaddress
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
+from postroom.core.hosts import LOCAL_NAMES, bare_name
 from postroom.settings.checks import both_or_neither
 from postroom.settings.sections import Names, Seconds, Section, Whole
 
@@ -33,6 +34,11 @@ class WebSettings(Section):
         (),
         description="Addresses or networks of reverse proxies, such as `10.0.0.2,10.1.0.0/16`. Only these are believed "
         "who the visitor is (`X-Forwarded-For`, `-Proto`, `-Host`); they must speak TLS to the visitor.",
+    )
+    localhost_only: bool = Field(
+        False,
+        description="Serve on any address without TLS, but answer only to `localhost`: for a container whose port is "
+        "published on the machine's own loopback. Without effect once there is a certificate or a trusted proxy.",
     )
     allow_unprotected_bind: bool = Field(
         False,
@@ -77,7 +83,30 @@ class WebSettings(Section):
                 raise ValueError(f"addresses or networks, and {each!r} is none: 10.0.0.2 or 10.1.0.0/16") from None
         return value
 
+    @field_validator("localhost_only")
+    @classmethod
+    def _names_need_tls(cls, value: bool, info: ValidationInfo) -> bool:
+        others = [each for each in info.data.get("allowed_hosts", ()) if bare_name(each) not in LOCAL_NAMES]
+        if value and others and not (info.data.get("tls_certificate") or info.data.get("trusted_proxies")):
+            raise ValueError(
+                f"false, or TLS: to answer to {others[0]}, set web.tls_certificate and web.tls_key, or name your "
+                "reverse proxy in web.trusted_proxies"
+            )
+        return value
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether visitors come over TLS: to a certificate of ours, or to a reverse proxy."""
+        return self.tls_certificate is not None or bool(self.trusted_proxies)
+
+    @property
+    def is_localhost_only(self) -> bool:
+        """Whether visitors come without TLS, from this machine, though the address is one that others can reach."""
+        return self.localhost_only and not self.has_tls
+
     @property
     def may_be_exposed(self) -> bool:
-        """Whether other machines may reach the pages: they ask who looks at them, and nobody can listen in."""
-        return self.sign_in and (self.tls_certificate is not None or bool(self.trusted_proxies))
+        """Whether the address may be one that other machines can reach: the pages ask who looks at them, and nobody
+        can listen in, since a visitor comes over TLS or to `localhost`.
+        """
+        return self.sign_in and (self.has_tls or self.localhost_only)

@@ -54,6 +54,8 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Run": {
         "serve": "Run Postroom: pages, mailbox and worker in one process.",
+        "ready": "Ask the running Postroom whether it is ready, for health checks.",
+        "service": "Start Postroom with this machine, as a service of systemd.",
         "worker": "Run jobs only, beside other processes on the same PostgreSQL.",
         "submission": "Accept mail of senders over SMTP only, beside other processes.",
         "sandbox": "Run the Gmail emulator alone.",

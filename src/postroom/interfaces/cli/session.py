@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import os
 import shlex
 import shutil
 import sys
@@ -21,6 +22,7 @@ from postroom.interfaces.cli.options import AsJson, DataDir, settings_for
 from postroom.interfaces.cli.output import Row, show_line, show_list, show_one, show_result
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.whole_help import WholeHelp
+from postroom.system.service_manager import report_ready
 
 if TYPE_CHECKING:
     from postroom.compose.application import PostroomApplication, Ready
@@ -124,7 +126,7 @@ class Session:
         show_line(row, line, as_json=self.as_json)
 
     def invite(self, link: str) -> None:
-        """Show the user the one-time link, on the terminal only: it is not logged."""
+        """Show the user, or the program that asked for JSON, the one-time link: it is not logged."""
         said = f"\nTo set up sign-in, open this link in a browser. It works once and expires after a day:\n  {link}"
         again = "\n(Press Enter to see a link again.)" if at_terminal() else ""
         self.show_line({"sign_in_url": link}, f"{said}{again}")
@@ -138,6 +140,7 @@ class Session:
 
         def ready(address: str) -> None:
             self.show_line({"url": address}, f"{what} {address}  (Ctrl-C stops it)")
+            report_ready(os.environ)
 
         return ready
 

@@ -11,11 +11,14 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+PROBES = frozenset({"/healthz", "/readyz"})
+"""Paths that health checks ask for without a proxy in between. Without a session their answer is a bare status."""
 FORWARDED = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"})
 
 
 class TrustedProxies:
-    """Put the visitor's address, scheme and host in place of the proxy's. With `only_tls`, refuse those without TLS."""
+    """Put the visitor's address, scheme and host in place of the proxy's. With `only_tls`, refuse those without TLS,
+    except health checks."""
 
     def __init__(self, app: ASGIApp, proxies: Collection[str] = (), *, only_tls: bool = False) -> None:
         self._app = app
@@ -27,7 +30,7 @@ class TrustedProxies:
             await self._app(scope, receive, send)
             return
         forwarded = self._rewrite(scope) if self._is_trusted(_peer(scope)) else scope
-        if self._only_tls and forwarded["scheme"] != "https":
+        if self._only_tls and forwarded["scheme"] != "https" and scope["path"] not in PROBES:
             words = "Postroom answers over TLS only: open it through its reverse proxy, with https.\n"
             await PlainTextResponse(words, 403)(scope, receive, send)
             return

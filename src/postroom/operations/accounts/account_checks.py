@@ -12,7 +12,7 @@ from postroom.core.actions.action import DecidedType, Operation
 from postroom.core.actions.steps import steps_of
 from postroom.core.errors import VaultError
 from postroom.core.heartbeat import liveness
-from postroom.core.hosts import bare_name
+from postroom.core.hosts import LOCAL_NAMES, bare_name
 from postroom.core.mail.account_repair import (
     PUBLISH,
     act_command,
@@ -35,7 +35,6 @@ from postroom.store.intake.connectors import ConnectorView
 from postroom.vault.sealing import Vault
 
 HOW_TO = "docs/how-to/connect-gmail.md"
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _CLIENT_ID = re.compile(r"[\w-]+\.apps\.googleusercontent\.com", re.ASCII)
 _CLIENT_SECRET = re.compile(r"[!-~]{16,256}")
 
@@ -266,6 +265,6 @@ def _left_behind(connector: ConnectorView) -> list[Check]:
 
 def _is_loopback(address: str) -> bool:
     try:
-        return bare_name(urlsplit(address).hostname or "") in LOOPBACK
+        return bare_name(urlsplit(address).hostname or "") in LOCAL_NAMES
     except ValueError:
         return False

@@ -118,15 +118,14 @@ def disk_space(folder: Path, reserve_mib: int) -> Check:
     return passes_if("disk space", free_mib >= 2 * reserve_mib, found, remedy, verdict)
 
 
-def bind(host: str, exposed: Sequence[str], allowed: bool, sign_in: bool) -> Check:
+def bind(host: str, exposed: Sequence[str], allowed: bool, sign_in: bool, localhost_only: bool = False) -> Check:
     """Check who can reach the pages, and whether they ask for a sign-in."""
     if exposed and not allowed:
         problem, _, remedy = refusal(host, exposed, "web.host", PAGES_INSTEAD).partition("; ")
         return Check("bind", "fail", problem, f"{remedy}; until then nothing starts")
     if exposed:
-        return Check(
-            "bind", "ok", f"{host} can be reached from other machines ({', '.join(exposed)}), with sign-in and TLS"
-        )
+        how = "answers to localhost only: publish its port on 127.0.0.1" if localhost_only else "with sign-in and TLS"
+        return Check("bind", "ok", f"{host} can be reached from other machines ({', '.join(exposed)}), {how}")
     found = f"{host} can be reached from this machine only"
     remedy = "set web.sign_in to true, unless nobody else uses this machine"
     return passes_if("bind", sign_in, found if sign_in else f"{found}, by anyone on it: sign-in is off", remedy, "warn")

@@ -122,7 +122,8 @@ def _open_settings_file(data_dir: Path | None) -> Path | None:
 def _bind_check(settings: Settings) -> Check:
     web = settings.web
     try:
-        return checks.bind(web.host, exposed_addresses(addresses_of(web.host)), web.may_be_exposed, web.sign_in)
+        exposed = exposed_addresses(addresses_of(web.host))
+        return checks.bind(web.host, exposed, web.may_be_exposed, web.sign_in, web.is_localhost_only)
     except SettingsError as error:
         problem, _, remedy = str(error).partition("; ")
         return Check("bind", "fail", problem, remedy)

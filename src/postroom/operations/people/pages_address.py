@@ -2,12 +2,11 @@
 
 from urllib.parse import urlsplit
 
-from postroom.core.hosts import bare_name
+from postroom.core.hosts import LOCAL_NAMES, bare_name
 from postroom.settings.reading import Settings
 from postroom.system.http_server.listening import is_own_machine
 
 ONCE = "/sign-in/once"
-LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def link_address(settings: Settings, secret: str, served_at: str | None = None) -> str:
@@ -26,7 +25,7 @@ def pages_address(settings: Settings, served_at: str | None = None) -> str:
     port = web.port if served_at is None else urlsplit(served_at).port or web.port
     has_certificate = web.tls_certificate is not None
     shown_port = f":{port or 'PORT'}"
-    if is_own_machine(web.host):
+    if web.is_localhost_only or is_own_machine(web.host):
         named = "localhost" if "localhost" in web.allowed_hosts else web.host
         return f"{'https' if has_certificate else 'http'}://{named}{shown_port}"
     others = [each for each in web.allowed_hosts if bare_name(each) not in LOCAL_NAMES]

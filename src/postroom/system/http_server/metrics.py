@@ -12,6 +12,7 @@ from typing import cast
 import structlog
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from postroom.core.hosts import LOCAL_NAMES
 from postroom.system.http_server.listening import open_listener
 
 log = structlog.get_logger()
@@ -23,7 +24,6 @@ INSTEAD = (
     "and there is no sign-in: anyone who reaches it can read the addresses of your mailboxes; use 127.0.0.1 and a "
     "tunnel such as `ssh -L`, or set web.allow_unprotected_bind to true"
 )
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @contextlib.asynccontextmanager
@@ -38,7 +38,7 @@ async def serving_metrics(
         yield None
         return
     host, _, port = listen.rpartition(":")
-    metrics = _MetricsServer(text, frozenset(each.lower() for each in allowed_hosts) | LOOPBACK)
+    metrics = _MetricsServer(text, frozenset(each.lower() for each in allowed_hosts) | LOCAL_NAMES)
     listener = open_listener(
         host,
         int(port),
