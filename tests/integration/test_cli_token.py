@@ -9,6 +9,7 @@ import pytest
 
 from postroom.core.errors import BadInput
 from postroom.core.moments import read_moment
+from postroom.core.short_ids import short_id
 from postroom.interfaces.cli.operator import operator_signature
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
@@ -53,7 +54,7 @@ def test_a_token_is_shown_once_and_listed_without_what_proves_it(shell: Shell):
     assert shell.json() == [{name: value for name, value in made.items() if name != "token"}]
     for arguments in (("token", "list"), ("token", "list", "--json"), ("audit", "list", "--json")):
         assert shell(*arguments) == 0
-        assert made["id"] in shell.out
+        assert made["id"][-8:] in shell.out
         assert claimed.secret_sha256 not in shell.out
         assert made["token"].split("_", 2)[2] not in shell.out
     span = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
@@ -65,7 +66,7 @@ def test_a_token_is_revoked_and_revoking_it_again_is_harmless(shell: Shell):
     assert shell("token", "create", "--role", "admin", "--json") == 0
     id = shell.json()[0]["id"]
     assert shell("token", "revoke", id) == 0
-    assert shell.out == f"{id}  revoked\n"
+    assert shell.out == f"{id[-8:]}  revoked\n"
     assert shell("token", "revoke", id, "--json") == 0
     assert shell.json() == [{"id": id, "result": "was revoked before", "withdrawn": 0, "canceled": 0, "stopping": 0}]
     assert shell("token", "list", "--json") == 0
@@ -118,7 +119,7 @@ def test_an_agents_token_is_bound_to_an_account_by_its_address(shell: Shell):
     assert shell("token", "create", "--role", "admin", "--account", "a@b.example") == 2
     assert "--role agent" in shell.err
     assert shell("token", "list") == 0
-    assert str(account.id) in shell.out
+    assert short_id(account.id) in shell.out
 
 
 def test_what_was_done_is_listed_newest_first_and_by_actor_and_action(shell: Shell):

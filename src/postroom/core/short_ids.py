@@ -5,6 +5,7 @@ they are shown, and any beginning of them that is unique may be typed, as may a 
 """
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,6 +17,13 @@ _HEX = re.compile(rf"[0-9a-f]{{{FEWEST},{DIGITS}}}")
 
 def short_id(id: UUID, digits: int = SHOWN) -> str:
     return id.hex[-digits:]
+
+
+def digits_to_tell_apart(ids: Collection[UUID]) -> int:
+    """How many last digits tell these ids apart, at least those that are always shown."""
+    known = set(ids)
+    enough = (count for count in (SHOWN, 12, 16) if len({short_id(id, count) for id in known}) == len(known))
+    return next(enough, DIGITS)
 
 
 class PartOfId(NamedTuple):

@@ -9,7 +9,7 @@ The parameters of the function say what it needs. Those before the slash are par
 arguments, which `Argument` describes and bounds. The return type is a view, the docstring is the description.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from inspect import Parameter, getdoc, signature
@@ -67,7 +67,7 @@ class FoundBy:
     """Marks an argument that people name on the command line otherwise than programs: by a name, or some digits of an
     id. The function finds the id that they mean, and `typed` is how people type it."""
 
-    find: Callable[[Database, str], Awaitable[UUID]]
+    find: Callable[[Database, str], Coroutine[Any, Any, UUID]]
     typed: Argument
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from postroom.operations.caller import Caller
 from postroom.operations.operation import Operation
@@ -25,5 +26,9 @@ async def find_named(operation: Operation, database: Database, arguments: Mappin
     found = dict(arguments)
     for each in operation.arguments:
         if each.found_by is not None and each.name in found:
-            found[each.name] = await each.found_by.find(database, found[each.name])
+            find, named = each.found_by.find, found[each.name]
+            if isinstance(named, str):
+                found[each.name] = await find(database, named)
+            elif not isinstance(named, UUID):
+                found[each.name] = [await find(database, name) for name in named]
     return found

@@ -28,7 +28,7 @@ from postroom.operations.actions.approvals import (
     show_approval,
     whole_row,
 )
-from postroom.operations.mail.mail_ids import TYPED_ACTION
+from postroom.operations.mail.mail_ids import ACTION
 from postroom.operations.operation import Argument, Limit
 
 app = command_group(
@@ -62,7 +62,7 @@ def list_(
 
 
 @app.command()
-def approve(session: Session, id: Annotated[str, TYPED_ACTION], yes: Yes = False) -> None:
+def approve(session: Session, id: Annotated[str, ACTION.typed], yes: Yes = False) -> None:
     """Approve an action: it is shown, and done when you confirm. If it has changed since, it is not done."""
     shown = session.ask(show_approval, action=id)
     if not yes and shown.is_waiting:

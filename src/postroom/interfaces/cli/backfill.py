@@ -17,7 +17,7 @@ from postroom.interfaces.cli.output import show_json, show_one
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.backfill.backfill_estimate import MadeEstimate
-from postroom.operations.backfill.backfills import JobId, create_backfill, job_row, make_estimate
+from postroom.operations.backfill.backfills import ONE_BACKFILL, create_backfill, job_row, make_estimate
 from postroom.operations.operation import Argument
 
 app = command_group("Fetch old mail of chosen categories: plan, estimate, create, watch, pause.")
@@ -110,12 +110,13 @@ def create(
 @app.command()
 def watch(
     session: Session,
-    job: JobId,
+    job: Annotated[str, ONE_BACKFILL.typed],
     every: Annotated[float, Argument("Seconds between two looks.", 0.01, 3_600)] = 2.0,
 ) -> None:
     """Watch a backfill until it ends, is paused or reaches its cap. Ctrl-C stops watching; the backfill goes on."""
+    id = session.call(ONE_BACKFILL.find, job)
     try:
-        ended = session.call(watch_backfill, session.settings, job, every, session.as_json)
+        ended = session.call(watch_backfill, session.settings, id, every, session.as_json)
     except KeyboardInterrupt:
         typer.echo(f"\nNo longer watching. The backfill goes on; `postroom backfill pause {job}` pauses it.", err=True)
         raise typer.Exit(130) from None

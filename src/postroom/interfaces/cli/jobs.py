@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated
-from uuid import UUID
 
 from postroom.interfaces.cli.one_or_many import Found, OneOrMany
 from postroom.interfaces.cli.options import Yes
@@ -12,13 +11,12 @@ from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.jobs import jobs
 from postroom.operations.jobs.jobs import JobSelection, Verb
-from postroom.operations.operation import Argument
 from postroom.words.jobs import PAST
 
 app = command_group("List, retry, cancel or dismiss jobs.")
 add_commands(app, "jobs", "jobs.jobs")
 
-OneJob = Annotated[UUID | None, Argument("The id of one job, as `postroom jobs list` shows it.", typed_as="ID")]
+OneJob = Annotated[str | None, jobs.JOB.typed]
 
 
 @app.command()
@@ -50,7 +48,7 @@ def dismiss(
     _act(session, "dismiss", job_id, selection, yes)
 
 
-def _act(session: Session, verb: Verb, job_id: UUID | None, selection: JobSelection, yes: bool) -> None:
+def _act(session: Session, verb: Verb, job_id: str | None, selection: JobSelection, yes: bool) -> None:
     def find() -> Found:
         found = session.call(jobs.select_jobs, verb, selection)
         return Found(found.ids, found.by_type)
@@ -58,4 +56,4 @@ def _act(session: Session, verb: Verb, job_id: UUID | None, selection: JobSelect
     asked = {name: str(value) for name, value in asdict(selection).items() if value is not None}
     act = {"retry": jobs.retry_job, "cancel": jobs.cancel_job, "dismiss": jobs.dismiss_job}[verb]
     act_on_all = partial(jobs.apply_to_jobs, verb=verb, asked=asked)
-    OneOrMany("job", PAST[verb], act, find, act_on_all).run(session, job_id, selection, yes=yes)
+    OneOrMany("job", jobs.JOB.find, PAST[verb], act, find, act_on_all).run(session, job_id, selection, yes=yes)

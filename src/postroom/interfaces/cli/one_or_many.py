@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from postroom.core.views import Done
     from postroom.operations.caller import Caller
+    from postroom.operations.installation.database import Database
 
 
 class Found(NamedTuple):
@@ -29,13 +30,15 @@ class OneOrMany(NamedTuple):
     """A command on one or many: how it finds them, acts on them, and says what was done."""
 
     noun: str
+    named: "Callable[[Database, str], Coroutine[Any, Any, UUID]]"
+    """Finds the one that a short id means."""
     done: str
     act: "Callable[[Caller, UUID], Coroutine[Any, Any, Done]]"
     find: Callable[[], Found]
     act_on_all: "Callable[..., Coroutine[Any, Any, int]]"
     """Takes the caller and the `ids`, and returns how many it was done to."""
 
-    def run(self, session: Session, id: UUID | None, filters: "DataclassInstance", *, yes: bool) -> None:
+    def run(self, session: Session, id: str | None, filters: "DataclassInstance", *, yes: bool) -> None:
         """Act on the one with this id, or on those that the filters find: the options of the same names."""
         given = {f"--{name}": value for name, value in asdict(filters).items()}
         is_filtered = any(given.values())
@@ -47,8 +50,11 @@ class OneOrMany(NamedTuple):
         elif is_filtered:
             raise BadInput("ID", "is given together with a filter", "give one of them")
         else:
-            answer = session.act(self.act, id)
+            answer = session.act(self._act_on, id)
             session.show_line(answer, answer.done)
+
+    async def _act_on(self, by: "Caller", id: str) -> "Done":
+        return await self.act(by, await self.named(by.database, id))
 
     def _run_many(self, session: Session, yes: bool) -> None:
         ids, by_type = self.find()

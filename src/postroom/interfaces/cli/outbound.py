@@ -2,7 +2,6 @@
 
 from functools import partial
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
@@ -14,7 +13,7 @@ from postroom.interfaces.cli.parameters import Without
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.operation import Argument
-from postroom.operations.outbound.outbound import cancel_mail, resolve_mail, send_mail_now
+from postroom.operations.outbound.outbound import OUTGOING, cancel_mail, resolve_mail, send_mail_now
 from postroom.operations.outbound.outbound_many import MailFilter, ManyAct, find_mail, settle_many
 from postroom.words.outbound import PAST
 from postroom_simulator.command import simulate
@@ -25,8 +24,8 @@ add_commands(
 )
 
 OneMail = Annotated[
-    UUID | None,
-    Argument("The id, as `postroom outbound list` shows it; without one, give a filter.", typed_as="[ID]"),
+    str | None,
+    Argument("The short id, as `postroom outbound list` shows it; without one, give a filter.", typed_as="[ID]"),
 ]
 
 
@@ -75,7 +74,7 @@ def cancel(
     _settle(session.because(reason), "cancel", mail_id, wanted, yes)
 
 
-def _settle(session: Session, act: ManyAct, mail_id: UUID | None, wanted: MailFilter, yes: bool) -> None:
+def _settle(session: Session, act: ManyAct, mail_id: str | None, wanted: MailFilter, yes: bool) -> None:
     settle_one: dict[ManyAct, Any] = {
         "sent": partial(resolve_mail, outcome="sent"),
         "not_sent": partial(resolve_mail, outcome="not_sent"),
@@ -84,6 +83,7 @@ def _settle(session: Session, act: ManyAct, mail_id: UUID | None, wanted: MailFi
     }
     command = OneOrMany(
         "mail",
+        OUTGOING.find,
         PAST[act],
         settle_one[act],
         lambda: Found(session.call(find_mail, act, wanted)),

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from uuid import UUID
 
 import typer
+
+from postroom.core.short_ids import digits_to_tell_apart, short_id
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -24,11 +27,19 @@ def show_list(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> 
         for row in rows:
             show_json(row)
         return
+    shown = list(rows)
     lines = [[column.upper().replace("_", " ") for column in columns]]
-    lines += [[cell(_value(row, column)) for column in columns] for row in rows]
+    cells = [_column([_value(row, column) for row in shown]) for column in columns]
+    lines += [list(line) for line in zip(*cells, strict=True)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
     for line in lines:
         typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _column(values: Sequence[object]) -> list[str]:
+    """The cells of a column. Ids are shown by as many of their last digits as tell them apart."""
+    digits = digits_to_tell_apart([each for each in values if isinstance(each, UUID)])
+    return [short_id(each, digits) if isinstance(each, UUID) else cell(each) for each in values]
 
 
 def show_one(row: Row, *, as_json: bool = False, err: bool = False) -> None:

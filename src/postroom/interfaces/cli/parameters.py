@@ -93,7 +93,9 @@ def parameter_of(argument: "OperationArgument", *, is_argument: bool) -> inspect
     more: dict[str, Any] = {"min": described.least, "max": described.most} if _is_number(argument.type) else {}
     if choices := _choices(argument.type):
         more["autocompletion"] = _completion_of(choices)
-    type_ = str if argument.found_by is not None else _type(argument.type)
+    type_ = _type(argument.type)
+    if argument.found_by is not None:
+        type_ = list[str] if get_origin(type_) is list else str | None if NoneType in get_args(type_) else str
     if is_argument:
         name = described.typed_as or argument.name.upper()
         info: Any = typer.Argument(metavar=name, help=described.description, **more)

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
@@ -12,6 +11,7 @@ from postroom.core.errors import BadInput
 from postroom.interfaces.cli.output import cell, show_json, show_list
 from postroom.interfaces.cli.rule_options import read_drafts
 from postroom.interfaces.cli.session import Session
+from postroom.operations.mail.mail_ids import find_message
 from postroom.operations.operation import Argument
 from postroom.operations.rules.rule_trial import TrialResult, prepare_trial
 
@@ -23,7 +23,9 @@ def try_rules(
     path: Annotated[
         Path | None, Argument("An .eml file, an mbox, a Maildir, or a folder of messages.", typed_as="MAIL")
     ] = None,
-    message: Annotated[UUID | None, Argument("A stored message, by its id.", typed_as="--message ID")] = None,
+    message: Annotated[
+        str | None, Argument("A stored message, by its short id or any other.", typed_as="--message ID")
+    ] = None,
     rules_file: Annotated[
         Path | None, Argument("Test the rules in this file instead of those in use.", typed_as="--rules FILE")
     ] = None,
@@ -40,7 +42,8 @@ def try_rules(
         raise BadInput("rules test", "needs exactly one kind of mail", "give MAIL, or --message ID")
 
     drafts = None if rules_file is None else read_drafts(rules_file)
-    trial = session.call(prepare_trial, drafts, message, account)
+    stored = None if message is None else session.call(find_message, message)
+    trial = session.call(prepare_trial, drafts, stored, account)
     mail = trial.messages(path or Path())
     first = list(islice(mail, 2))
     if not first:

@@ -7,9 +7,11 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from uuid import UUID
 
 import typer
 
+from postroom.core.short_ids import short_id
 from postroom.core.views import Done, Page, is_view
 from postroom.interfaces.cli.options import Reason
 from postroom.interfaces.cli.output import cell, named
@@ -125,4 +127,6 @@ class _Harmless(string.Formatter):
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         value, key = super().get_field(field_name, args, kwargs)
+        if isinstance(value, UUID):
+            return short_id(value), key
         return cell(value) if isinstance(value, str) else value, key

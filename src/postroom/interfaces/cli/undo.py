@@ -48,7 +48,7 @@ def undo(
         options = "--rule, --batch, --hidden, --by, --since, --until or --account"
         raise BadInput("ACTION", f"cannot be combined with {options}", "give one or the other")
     else:
-        _undo_one(session, session.call(find_action, action, "ACTION"), dry_run)
+        _undo_one(session, session.call(find_action, action), dry_run)
 
 
 def _undo_all(session: Session, selection: UndoSelection, *, yes: bool, dry_run: bool) -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from postroom.core.access import READ
 from postroom.core.lifecycle import ActionState
+from postroom.operations.mail.mail_ids import message_typed_as
 from postroom.operations.nouns import MAIL
 from postroom.operations.operation import Argument, Limit, command
 from postroom.store.actions import actions as store
@@ -52,7 +53,9 @@ async def list_actions(
 
 
 @MAIL.operation(READ, command("actions explain {message}"))
-async def explain(database: Database, /, message: Annotated[UUID, Argument("The id of the message.")]) -> Explanation:
+async def explain(
+    database: Database, /, message: Annotated[UUID, Argument("The id of the message."), message_typed_as("MESSAGE")]
+) -> Explanation:
     """Explain a message: what was decided, by whom and why, what was done, and what you did yourself in the mailbox."""
     decided = await database.run(decisions_about(message))
     done = await database.run(store.list_actions(MOST_EXPLAINED, message_id=message))

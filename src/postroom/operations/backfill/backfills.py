@@ -18,6 +18,7 @@ from postroom.operations.backfill.estimate_runs import Agreement, EstimateRun, E
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import BACKFILL
 from postroom.operations.operation import Argument, Limit, Next, command, dialogue, flow, form, get, post
+from postroom.operations.short_ids import found_by_id
 from postroom.settings.reading import Settings
 from postroom.store.backfill.backfill_estimates import StoredEstimate
 from postroom.store.engine.database import Database
@@ -25,7 +26,8 @@ from postroom.words.backfill import dollars
 
 MOST_CATEGORIES = 50
 HIGHEST_COST = 2**53
-JobId = Annotated[UUID, Argument("The id of the backfill.", typed_as="ID")]
+ONE_BACKFILL = found_by_id("backfill", "postroom backfill list", "backfills")
+JobId = Annotated[UUID, Argument("The id of the backfill."), ONE_BACKFILL]
 RunId = Annotated[UUID, Argument("The id of the run.")]
 STATUS = ("id", "{0.status}")
 LISTED = ("id", "status", "categories", "from", "to", "processed", "skipped", "spent", "expected", "mailbox")

@@ -18,6 +18,7 @@ from postroom.operations.caller import Caller
 from postroom.operations.nouns import JOBS
 from postroom.operations.operation import Argument, Limit, command, dialogue, form, post
 from postroom.operations.people.audit import next_entry
+from postroom.operations.short_ids import found_by_id
 from postroom.store.engine.codecs import from_json
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -34,7 +35,8 @@ COLUMNS = ("id", "type", "state", "priority", "attempts", "not_before", "updated
 STEPS = {"steps": ("name", "attempt", "started_at", "finished_at", "result_json")}
 
 Verb = JobVerb
-JobId = Annotated[UUID, Argument("The id of the job.")]
+JOB = found_by_id("job", "postroom jobs list", "jobs")
+JobId = Annotated[UUID, Argument("The id of the job."), JOB]
 # The states in which jobs are looked for, if none is named.
 STATES: Mapping[Verb, tuple[JobState, ...]] = {
     "retry": ("failed",),
@@ -93,7 +95,9 @@ async def list_jobs(
 
 @JOBS.operation(READ, command("jobs show {id}", row=_for_programs, cells=_for_people, tables=STEPS))
 async def load_job(
-    database: Database, /, id: Annotated[UUID, Argument("The id of the job, as `postroom jobs list` shows it.")]
+    database: Database,
+    /,
+    id: JobId,
 ) -> JobView:
     """Show one job with its steps."""
     job = await database.run(jobs.show_job(id))

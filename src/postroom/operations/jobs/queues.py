@@ -96,8 +96,10 @@ class ReplayedMessages:
 
 
 def _with_beginning(message: WaitingMessage) -> Mapping[str, object]:
+    """The whole id, as `queue replay --id` takes it."""
     text = " ".join(str(message.envelope["payload"]["normalized_text"]).split())
-    return {**asdict(message), "text": text if len(text) <= LONGEST_BEGINNING else text[:LONGEST_BEGINNING] + "…"}
+    beginning = text if len(text) <= LONGEST_BEGINNING else text[:LONGEST_BEGINNING] + "…"
+    return {**asdict(message), "message_id": str(message.message_id), "text": beginning}
 
 
 @QUEUES.operation(READ, command("queue peek {queue}", *PEEKED, cells=_with_beginning))

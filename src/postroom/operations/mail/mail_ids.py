@@ -1,19 +1,17 @@
 """Find the message or action that a person means by an id of any kind."""
 
-from collections.abc import Sequence
 from typing import Annotated
 from uuid import UUID
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.mail.tiers import message_ids
-from postroom.core.short_ids import FEWEST, SHOWN, part_of_id, short_id
+from postroom.core.short_ids import FEWEST, PartOfId, part_of_id
 from postroom.operations.operation import Argument, FoundBy
+from postroom.operations.short_ids import ambiguous, cut, ends, found_by_id
 from postroom.store.engine.database import Database
-from postroom.store.mail.mail_ids import IdMatch, actions_of_part, messages_of_id, messages_of_name, messages_of_part
+from postroom.store.mail.mail_ids import actions_of_part, messages_of_id, messages_of_name, messages_of_part
 
-MOST_SHOWN = 5
 LONGEST_NAME = 998
-TYPED_ACTION = Argument("The action: its short id, or the whole one.", typed_as="ID")
 MessageName = Annotated[
     str,
     Argument("An id of the message: ours, short or whole, Gmail's, or Message-ID.", most=LONGEST_NAME, typed_as="ID"),
@@ -35,31 +33,26 @@ async def find_message(database: Database, name: str, field: str = "ID") -> UUID
         matches = await database.run(messages_of_part(part))
         found = list(dict.fromkeys(each.message_id for each in matches))
         if len(found) > 1:
-            raise _ambiguous(field, name, matches)
+            raise ambiguous(field, name, list(dict.fromkeys(each.id for each in matches)))
     if len(found) > 1:
-        raise BadInput(field, f"{name!r} is the id of {len(found)} messages", f"give one of {_ends(found)}")
+        raise BadInput(field, f"{name!r} is the id of {len(found)} messages", f"give one of {ends(found)}")
     if not found:
-        raise NotFound(f"there is no mail with the id {_cut(name)!r}; {_remedy(name)}")
+        raise NotFound(f"there is no mail with the id {cut(name)!r}; {_remedy(name)}")
     return found[0]
 
 
-async def find_action(database: Database, name: str, field: str = "ID") -> UUID:
-    """The action with this short or whole id. A whole id is returned without looking."""
-    part = part_of_id(name)
-    if part is None:
-        remedy = f"give at least {FEWEST} digits of it, as `postroom actions list` shows it"
-        raise BadInput(field, f"{_cut(name)!r} is not the id of an action", remedy)
-    if len(part.digits) == 32:
-        return UUID(part.digits)
-    found = await database.run(actions_of_part(part))
-    if len(found) > 1:
-        raise _ambiguous(field, name, found)
-    if not found:
-        raise NotFound(f"there is no action {_cut(name)!r}; `postroom actions list` lists them")
-    return found[0].id
+async def _actions(database: Database, part: PartOfId) -> list[UUID]:
+    return [each.id for each in await database.run(actions_of_part(part))]
 
 
-ActionId = Annotated[UUID, Argument("The id of the action."), FoundBy(find_action, TYPED_ACTION)]
+ACTION = found_by_id("action", "postroom actions list", _actions)
+ActionId = Annotated[UUID, Argument("The id of the action."), ACTION]
+find_action = ACTION.find
+
+
+def message_typed_as(typed_as: str, description: str = "The message: its short id, or any other.") -> FoundBy:
+    """Marks the id of a message, which people may type as one of any kind."""
+    return FoundBy(find_message, Argument(description, typed_as=typed_as))
 
 
 def _header_id(name: str) -> str:
@@ -71,19 +64,3 @@ def _remedy(name: str) -> str:
     if all(each in "0123456789abcdefABCDEF-" for each in name) and len(name) < FEWEST:
         return f"give at least {FEWEST} digits; `postroom mail list` shows ids"
     return "`postroom mail list` and `postroom mail search WORDS` show ids"
-
-
-def _ambiguous(field: str, name: str, matches: Sequence[IdMatch]) -> BadInput:
-    ids = list(dict.fromkeys(each.id for each in matches))
-    return BadInput(field, f"{name!r} is part of {len(ids)} ids", f"give more of it: {_ends(ids)}")
-
-
-def _ends(ids: Sequence[UUID]) -> str:
-    """The ends of ids, as long as needed to tell them apart."""
-    digits = next((count for count in (SHOWN, 12, 16) if len({short_id(id, count) for id in ids}) == len(ids)), 32)
-    shown = ", ".join(short_id(id, digits) for id in ids[:MOST_SHOWN])
-    return shown if len(ids) <= MOST_SHOWN else f"{shown} and {len(ids) - MOST_SHOWN} more"
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= 80 else f"{name[:79]}…"

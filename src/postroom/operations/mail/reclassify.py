@@ -10,6 +10,7 @@ from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.jobs.types import CATALOGUE
 from postroom.operations.caller import Caller
+from postroom.operations.mail.mail_ids import message_typed_as
 from postroom.operations.nouns import MAIL
 from postroom.operations.operation import Argument, command
 from postroom.store.actions.decisions import Undecided, enqueue_decisions, latest_generation, undecided
@@ -40,7 +41,9 @@ def again_words(messages: int, batch_id: UUID) -> str:
 async def reclassify(
     by: Caller,
     /,
-    messages: Annotated[Sequence[UUID], Argument("Ids of messages.", typed_as="MESSAGE...")] = (),
+    messages: Annotated[
+        Sequence[UUID], Argument("Ids of messages."), message_typed_as("MESSAGE...", "Ids of messages.")
+    ] = (),
     since: Annotated[datetime | None, Argument("All messages without a decision since then.")] = None,
 ) -> Reclassified:
     """Decide again. Earlier actions stay done; `postroom undo` takes them back.

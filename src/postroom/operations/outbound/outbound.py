@@ -10,6 +10,7 @@ from postroom.core.views import Done
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import OUTBOUND
 from postroom.operations.operation import Argument, Limit, command, dialogue, form, post
+from postroom.operations.short_ids import found_by_id
 from postroom.store.engine.database import Database
 from postroom.store.outbound import outbound, outbound_answers
 from postroom.store.outbound.outbound import MailView
@@ -17,7 +18,8 @@ from postroom.store.outbound.outbound_recipients import RecipientResult, list_re
 
 COLUMNS = ("id", "kind", "state", "recipients", "subject", "attempts", "not_before", "account", "error")
 RECIPIENT_COLUMNS = ("address", "state", "attempts", "not_before", "enhanced", "bounce_class", "last_reply")
-MailId = Annotated[UUID, Argument("The id of the outgoing mail.", typed_as="ID")]
+OUTGOING = found_by_id("outgoing mail", "postroom outbound list", "outgoing")
+MailId = Annotated[UUID, Argument("The id of the outgoing mail."), OUTGOING]
 
 
 @OUTBOUND.operation(READ, command("outbound list", *COLUMNS))

@@ -10,7 +10,7 @@ from uuid import UUID
 from postroom.core.access import OWN, OWN_AGAIN, READ
 from postroom.core.errors import BadInput, NotFound
 from postroom.core.roles import Role
-from postroom.core.short_ids import part_of_id
+from postroom.core.short_ids import PartOfId, part_of_id, short_id
 from postroom.core.suggestions import did_you_mean
 from postroom.operations.accounts.accounts import find_account
 from postroom.operations.caller import Caller
@@ -18,6 +18,7 @@ from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import SETTINGS
 from postroom.operations.operation import Argument, command, flow, form, get, post
 from postroom.operations.outbound.senders import load_sender
+from postroom.operations.short_ids import found_by_id
 from postroom.store.actions.token_work import actor_of
 from postroom.store.engine.database import Database
 from postroom.store.people import tokens
@@ -133,6 +134,13 @@ async def actors_named(database: Database, name: str) -> list[str]:
     return [actor_of(each.id) for each in await find_holders(database, name)]
 
 
+async def _tokens_of_part(database: Database, part: PartOfId) -> list[UUID]:
+    return [each.id for each in await database.run(tokens.list_tokens()) if part.fits(each.id)]
+
+
+TOKEN = found_by_id("token", "postroom token list", _tokens_of_part)
+
+
 def _revoked_row(revoked: RevokedToken) -> Mapping[str, object]:
     result = "revoked" if revoked.revoked else "was revoked before"
     return {"id": revoked.id, "result": result, **revoked.work._asdict()}
@@ -140,7 +148,7 @@ def _revoked_row(revoked: RevokedToken) -> Mapping[str, object]:
 
 def _revoked_line(revoked: RevokedToken) -> str:
     words = revoked.work.in_words()
-    return f"{revoked.id}  {_revoked_row(revoked)['result']}{f'; {words}' if words else ''}"
+    return f"{short_id(revoked.id)}  {_revoked_row(revoked)['result']}{f'; {words}' if words else ''}"
 
 
 def _describe_revoked(revoked: RevokedToken, _given: Mapping[str, Any]) -> str:
@@ -158,7 +166,7 @@ def _describe_revoked(revoked: RevokedToken, _given: Mapping[str, Any]) -> str:
 async def revoke_token(
     by: Caller,
     /,
-    token: Annotated[UUID, Argument("The id of the token, as `postroom token list` shows it.", typed_as="ID")],
+    token: Annotated[UUID, Argument("The id of the token, as `postroom token list` shows it."), TOKEN],
 ) -> RevokedToken:
     """Revoke a token: within a second it is no longer accepted. What its holder asked for and what is not done yet is
     withdrawn: approvals that wait, and queued actions. Safe to repeat."""

@@ -6,24 +6,24 @@ from operator import attrgetter
 from typing import Annotated, Any
 
 from postroom.core.access import OPERATE, READ
-from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.core.errors import BadInput, NotFound
+from postroom.core.short_ids import part_of_id
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import RULES
 from postroom.operations.operation import Argument, command
 from postroom.operations.rules.scopes import Scope, ScopeRef, scope_ref
+from postroom.operations.short_ids import ambiguous
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import guidance as store
 from postroom.store.rules.guidance import ACTIVE, Direction, Guidance, GuidanceKind, GuidanceView, ModelRule
 
-# A shorter suffix of an id would be unique only by chance.
-SHORTEST_END = 4
 DIRECTIONS = ("id", "position", "scope", "scope_ref", "enabled", "content")
 MODEL_RULES = ("position", "name", "scope", "scope_ref", "enabled", "text")
 POSITION = "Its position: the lowest comes first."
 
-DirectionId = Annotated[str, Argument("The direction's id, or enough of its end to be unique.", typed_as="ID")]
+DirectionId = Annotated[str, Argument("The direction: its short id, or the whole one.", typed_as="ID")]
 Account = Annotated[str | None, Argument("Only for mail of this account.", typed_as="--account ID_OR_ADDRESS")]
 Text = Annotated[str | None, Argument("The new text.")]
 Position = Annotated[int | None, Argument(POSITION)]
@@ -182,13 +182,14 @@ async def _change(by: Caller, before: GuidanceView, changes: Mapping[str, Any]) 
 
 
 async def _find(database: Database, kind: GuidanceKind, given: str) -> GuidanceView:
-    """Find guidance by its name, if it has one, or by the end of its id: ids created together begin alike."""
+    """Find guidance by its name, if it has one, or by a part of its id."""
     await prepare(database)
     views = await database.run(store.list_guidance(kind))
     named = [view for view in views if view.name == given]
-    found = named or [view for view in views if len(given) >= SHORTEST_END and str(view.id).endswith(given.lower())]
+    part = part_of_id(given)
+    found = named or [view for view in views if part is not None and part.fits(view.id)]
     if not found:
         raise NotFound(f"there is no {store.words_of(kind)} {given}; {store.command_to_list(kind)} lists them")
     if len(found) > 1:
-        raise Conflict("ID", f"{len(found)} end in {given}", "give more of it")
+        raise ambiguous("ID", given, [view.id for view in found])
     return found[0]

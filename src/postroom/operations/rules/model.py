@@ -12,6 +12,7 @@ from postroom.core.days import next_day, zone_named
 from postroom.core.errors import ModelRefused
 from postroom.core.money import MICROS_PER_CENT
 from postroom.core.views import Internal
+from postroom.operations.mail.mail_ids import message_typed_as
 from postroom.operations.nouns import RULES
 from postroom.operations.operation import Argument, Limit, command
 from postroom.settings.reading import Settings
@@ -158,7 +159,9 @@ async def list_calls(
     database: Database,
     /,
     message: Annotated[
-        UUID | None, Argument("Only calls about this message, oldest first.", typed_as="--message ID")
+        UUID | None,
+        Argument("Only calls about this message, oldest first."),
+        message_typed_as("--message ID", "Only calls about this message, oldest first."),
     ] = None,
     limit: Limit = 50,
 ) -> list[CallView]:

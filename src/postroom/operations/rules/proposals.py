@@ -15,6 +15,7 @@ from postroom.core.views import Done, Untrusted
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import RULES
 from postroom.operations.operation import Argument, Limit, command, flow, form, get, post
+from postroom.operations.short_ids import found_by_id
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.rules import proposals as store
@@ -24,7 +25,11 @@ from postroom.words.actions import rule_does
 MOST_SHOWN = 20
 COLUMNS = ("id", "account", "name", "then", "why", "count", "state", "created_at")
 WHY = {"repeated": "you do it by hand", "taken_back": "you took it back"}
-ProposalId = Annotated[UUID, Argument("The id of the proposal, as the list shows it.", typed_as="ID")]
+ProposalId = Annotated[
+    UUID,
+    Argument("The id of the proposal, as the list shows it."),
+    found_by_id("proposal", "postroom proposals list", "proposals"),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from postroom.store.engine.codecs import as_uuid, from_json
 from postroom.store.engine.database import Rows, Script, query, sql
 from postroom.store.engine.reading import read_rows
 from postroom.store.jobs.jobs import show_job
+from postroom.store.short_ids import MOST_MATCHES, NO_ID
 
-MOST_MATCHES = 50
-_NO_ID = UUID(int=0)
 # The members of a job's payload that lead to its message.
 _ABOUT = ("message_id", "action_id", "original_action_id")
 
@@ -54,7 +53,7 @@ def messages_of_name(provider_message_id: str, header_id: str) -> Script[list[UU
 @query
 def messages_of_part(part: PartOfId) -> Script[list[IdMatch]]:
     """The messages whose id has this part; without any, the actions whose id has it."""
-    low, high = part.whole or (_NO_ID, _NO_ID)
+    low, high = part.whole or (NO_ID, NO_ID)
     found = _fitting(part, (yield sql("select_messages_of_part", *part.ends, low, high, MOST_MATCHES)))
     return found or (yield from actions_of_part.script(part))
 
@@ -62,7 +61,7 @@ def messages_of_part(part: PartOfId) -> Script[list[IdMatch]]:
 @query
 def actions_of_part(part: PartOfId) -> Script[list[IdMatch]]:
     """The actions whose id has this part."""
-    low, high = part.whole or (_NO_ID, _NO_ID)
+    low, high = part.whole or (NO_ID, NO_ID)
     return _fitting(part, (yield sql("select_actions_of_part", *part.ends, low, high, MOST_MATCHES)))
 
 
