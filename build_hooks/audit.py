@@ -1,8 +1,9 @@
 """What Postroom consists of, as a bill of materials, and whether any of it has a known fault: `make audit`.
 
 The bill is made from the lock files, as CycloneDX, one file for Python's packages and one for the browser's, into
-`dist/`. Known faults are asked for at the OSV database. It ends with 0 when there are none, with 1 when there are, and
-with 2 when the database could not be asked: not asked is not the same as nothing found.
+`dist/`; the same locks make the same bytes. Known faults are asked for at the OSV database. It ends with 0 when there
+are none, with 1 when there are, and with 2 when the database could not be asked: not asked is not the same as nothing
+found.
 """
 
 import argparse
@@ -35,13 +36,17 @@ def bill_of_browser(root: Path, into: Path) -> int:
     """Every package whose files the pages load, from the lock alone."""
     bill = into / "postroom-browser.cdx.json"
     with tempfile.TemporaryDirectory(prefix="postroom-audit-") as scratch:
+        folder = Path(scratch) / "postroom-dashboard"  # npm takes the name from here
+        folder.mkdir()
         for name in ("package.json", "package-lock.json"):
             # npm lists only what has a version; ours has none, since it is never published.
             known = json.loads((root / name).read_bytes())
-            (Path(scratch) / name).write_text(json.dumps({**known, "version": "0.0.0"}), encoding="utf-8")
+            (folder / name).write_text(json.dumps({**known, "version": "0.0.0"}), encoding="utf-8")
         arguments = ["sbom", "--package-lock-only", "--omit=dev", "--sbom-format=cyclonedx"]
-        done = npm(arguments, return_completed_process=True, cwd=scratch, stdout=subprocess.PIPE, text=True, check=True)
-    bill.write_text(str(done.stdout), encoding="utf-8")
+        done = npm(arguments, return_completed_process=True, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    made: dict[str, Any] = json.loads(str(done.stdout))
+    del made["serialNumber"], made["metadata"]["timestamp"]
+    bill.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
     return _components(bill)
 
 
@@ -54,7 +59,7 @@ def audit(root: Path, lock: str, osv_url: str | None) -> int:
         found: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError):
         last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        print(f"{lock}: NOT AUDITED, the database of known faults could not be asked: {last[0][:300]}")
+        print(f"{lock}: not checked: the database of known vulnerabilities could not be reached ({last[0][:300]})")
         return NOT_ASKED
     faults = [(each["name"], each["version"], fault) for each in found for fault in each.get("vulns", [])]
     for name, version, fault in faults:
