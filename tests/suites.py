@@ -28,7 +28,7 @@ MOST_WORKERS = 4
 ALONE = {"chaos": ("test_gmail_connector.py", "test_killed_server.py", "test_scheduler.py")}
 # The pages are visited on SQLite by `make test`, and on both databases by the soak.
 PAGES = "test_page_"
-COUNTS = re.compile(r"\b(SOAK|scale|hypothesis)\b")
+COUNTS = re.compile(r"\b(SOAK|scale|hypothesis|mark\.soak)\b")
 TOTALS = re.compile(r"(\d+) (passed|failed|error|errors|skipped)")
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from postroom.store.engine.database import Database
 from support.clocks import ManualClock
+from support.installing import SUPPORTED, TOO_OLD, python_of
 from support.redis import RedisServer, running_redis
 from support.redis_setup import RedisSetup, opened_redis_setup
 from support.scale import SOAK
@@ -40,13 +41,20 @@ async def receiver(sqlite: Database, clock: ManualClock) -> AsyncIterator[Receiv
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Visit pages on SQLite alone: the statements behind them are run on both databases by the conformance suite, and
-    the pages themselves by `make soak`.
+    """Leave what takes minutes to `make soak`, and visit pages on SQLite alone: the statements behind them are run on
+    both databases by the conformance suite, and the pages themselves by `make soak`.
     """
-    left_out = [] if SOAK else [each for each in items if _is_page_on_postgres(each)]
+    left_out = [] if SOAK else [each for each in items if each.get_closest_marker("soak") or _is_page_on_postgres(each)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [each for each in items if each not in set(left_out)]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what this machine lacks, so that nobody takes it for tested."""
+    missing = [each for each in (*SUPPORTED, TOO_OLD) if SOAK and python_of(each) is None]
+    if missing:
+        terminalreporter.write_line(f"Not tested, since this machine has none of them: Python {', '.join(missing)}")
 
 
 def _is_page_on_postgres(item: pytest.Item) -> bool:

@@ -22,7 +22,10 @@ SETTINGS = {
     ),
 }
 # Pages that a test of their own runs.
-ELSEWHERE = {"docs/tutorial/first-ten-minutes.md": "test_tutorial.py"}
+ELSEWHERE = {
+    "docs/how-to/install.md": "test_install.py",
+    "docs/tutorial/first-ten-minutes.md": "test_tutorial.py",
+}
 # Pages that do not run yet.
 NOT_YET = {
     "README.md",

@@ -52,6 +52,16 @@ def test_an_unchanged_lock_fetches_nothing(checkout: Path, npm: list[list[str]])
     assert len(npm) == 1
 
 
+def test_only_a_build_that_must_fetch_them_requires_node(checkout: Path, npm: list[list[str]]) -> None:
+    """An sdist brings them along."""
+    for target in ("wheel", "sdist"):
+        shutil.rmtree(vendor(checkout), ignore_errors=True)
+        build = hook.AssetsHook(str(checkout), {}, None, None, "", target)
+        assert build.dependencies() == [hook.NODE]
+        build.initialize("standard", {})
+        assert build.dependencies() == []
+
+
 @pytest.mark.parametrize("damage", ["lock", "file", "missing", "manifest"])
 def test_whatever_does_not_match_is_fetched_again(checkout: Path, npm: list[list[str]], damage: str) -> None:
     hook.provide(checkout)
