@@ -1,6 +1,7 @@
 """Metrics and traces arrive at their collectors with the right names and values, and failures there do no harm."""
 
 import asyncio
+import contextlib
 import logging
 import socket
 import threading
@@ -13,6 +14,7 @@ import httpx2
 import pytest
 from opentelemetry import trace
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from prometheus_client import REGISTRY
 from prometheus_client.metrics_core import Metric as ProcessGroup
 from prometheus_client.parser import text_string_to_metric_families
@@ -32,9 +34,9 @@ from postroom.core.metrics import (
 from postroom.core.tally import Gauges, Tally
 from postroom.core.traceparent import parse_traceparent
 from postroom.settings.sections import TelemetrySettings
-from postroom.telemetry.collector import RateLimitedFilter, Reachability
+from postroom.telemetry.collector import Collector, RateLimitedFilter, Reachability
 from postroom.telemetry.exporter import MOST_SPANS_AT_ONCE, MOST_SPANS_WAITING, Exporter, exporting
-from postroom.telemetry.tracing import current_traceparent, span
+from postroom.telemetry.tracing import add_event, current_traceparent, span
 from support.otlp import OtlpCollector, attributes, running_collector
 from support.patience import PATIENCE_S
 
@@ -241,6 +243,60 @@ async def test_a_collector_gets_the_spans_and_whose_they_are(collector: OtlpColl
     assert (known["service.name"], known["service.version"]) == ("mail", __version__)
     assert collector.headers[0]["authorization"] == f"Bearer {CANARY}"
     assert collector.headers[0]["x-a"] == "b"
+
+
+async def test_a_collector_gets_all_that_a_span_says(collector: OtlpCollector):
+    long = "x" * 300
+    async with exporting(settings(otlp_endpoint=collector.address), Tally(), Gauges()):
+        with contextlib.suppress(ValueError), span("fails", GIVEN, count=-5, share=0.5, known=True, text=long):
+            add_event("seen", number=2**40)
+            raise ValueError(CANARY)
+        with span("begun here"):
+            pass
+    failed, begun = collector.spans()
+    assert attributes(failed) == {"count": -5, "share": 0.5, "known": True, "text": long, "error.type": "ValueError"}
+    assert (failed.kind, failed.status.code, failed.flags) == (Span.SPAN_KIND_INTERNAL, Status.STATUS_CODE_ERROR, 0x300)
+    assert [(event.name, attributes(event)) for event in failed.events] == [("seen", {"number": 2**40})]
+    assert failed.start_time_unix_nano <= failed.events[0].time_unix_nano <= failed.end_time_unix_nano
+    assert (begun.parent_span_id, begun.status.code, begun.flags) == (b"", Status.STATUS_CODE_UNSET, 0x100)
+
+
+async def test_a_collector_that_is_busy_is_asked_again(collector: OtlpCollector, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("postroom.telemetry.collector.FIRST_PAUSE_S", 0.01)
+    collector.status = 503
+    exporter = Exporter(settings(otlp_endpoint=collector.address, metrics=False), Tally(), Gauges())
+    with span("kept"):
+        pass
+    closing = asyncio.create_task(exporter.close(within_s=PATIENCE_S))
+    assert await asyncio.to_thread(collector.asked.wait, PATIENCE_S)
+    collector.status = 200
+    await closing
+    assert [each.name for each in collector.spans()] == ["kept"]
+
+
+def test_an_answer_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("postroom.telemetry.collector.ANSWER_WITHIN_S", 0.3)
+    over = threading.Event()
+
+    def drip(listening: socket.socket) -> None:
+        taken, _ = listening.accept()
+        with taken, contextlib.suppress(OSError):
+            taken.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            while not over.wait(0.01):
+                taken.sendall(b".")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        dripping = threading.Thread(target=drip, args=(listening,))
+        dripping.start()
+        collector = Collector(settings(otlp_endpoint=f"http://127.0.0.1:{listening.getsockname()[1]}"), "traces")
+        try:
+            assert collector.send(b"spans")
+            assert not over.is_set()
+        finally:
+            over.set()
+            dripping.join()
+        collector.end()
+        assert not collector.send(b"too late")
 
 
 async def test_only_a_share_of_what_begins_here_is_traced_but_all_that_others_asked_for(collector: OtlpCollector):
