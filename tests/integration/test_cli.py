@@ -66,9 +66,9 @@ def test_version_is_shown(shell: Shell):
 
 def test_a_mistyped_command_suggests_the_right_one(shell: Shell):
     assert shell("setings") == 2
-    assert "Did you mean 'settings'?" in shell.err
+    assert "did you mean 'settings'?" in shell.err
     assert shell("jobs", "cancle", "x") == 2
-    assert "Did you mean 'cancel'?" in shell.err
+    assert "did you mean 'cancel'?" in shell.err
 
 
 @pytest.mark.parametrize(

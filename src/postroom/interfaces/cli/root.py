@@ -5,12 +5,15 @@ then a `Deferred` with the command's name and summary takes its place.
 """
 
 import importlib
+import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 from typer.main import get_command
 
 from postroom import __version__
@@ -26,6 +29,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "preview": "Show what Postroom would do with mail in files, changing nothing.",
         "doctor": "Check everything that Postroom relies on.",
         "settings": "Show the settings and where each came from.",
+        "completion": "Complete commands and options when you press Tab.",
     },
     "Mail": {
         "mail": "List and search stored mail, read it, and ask why it is where it is.",
@@ -85,6 +89,9 @@ GROUPS: dict[str, dict[str, str]] = {
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 
+COMPLETE = "_POSTROOM_COMPLETE"
+"""Set in the environment by the user's shell, which then reads what may come next."""
+
 E = TypeVar("E", bound=Exception)
 
 
@@ -124,13 +131,34 @@ def run(application: "PostroomApplication", arguments: Sequence[str] | None = No
     """Run one command and end the process: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     code = 0
     try:
-        _check_text(sys.argv[1:] if arguments is None else arguments)
-        command_tree().main(arguments, prog_name="postroom", obj=application)
-    except* PostroomError as raised:
-        code = max(_report(error) for error in _leaves(raised))
-    except* OSError as raised:
-        code = max(_report(_unusable(error)) for error in _leaves(raised))
+        try:
+            code = _call(application, arguments)
+        except* PostroomError as raised:
+            code = max(_report(error) for error in _leaves(raised))
+        except* OSError as raised:
+            code = max(_report(_unusable(error)) for error in _leaves(raised))
+    except Exception as error:
+        if not sys.stderr.isatty() or os.environ.get("POSTROOM_LOG_LEVEL") == "debug":
+            raise
+        code = _report(_unexpected(error))
     sys.exit(code)
+
+
+def _call(application: "PostroomApplication", arguments: Sequence[str] | None) -> int:
+    """Call the command; return its exit code."""
+    _check_text(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = command_tree().main(
+            arguments, prog_name="postroom", complete_var=COMPLETE, standalone_mode=False, obj=application
+        )
+    except typer.Abort:
+        typer.echo("Canceled.", err=True)
+        return 1
+    except TyperException as error:
+        from postroom.interfaces.cli.usage import report_usage
+
+        return report_usage(error)
+    return code if isinstance(code, int) else 0
 
 
 def _check_text(arguments: Sequence[str]) -> None:
@@ -169,6 +197,15 @@ def _unusable(error: OSError) -> PostroomError:
     return PostroomError(
         f"{what}{error.strerror or type(error).__name__}; check that it exists and that you may use it, or choose "
         "another folder with --data-dir"
+    )
+
+
+def _unexpected(error: Exception) -> PostroomError:
+    """An error that nobody expects, which a person at a terminal need not read as a traceback."""
+    *_, last = traceback.extract_tb(error.__traceback__)
+    place = f"{type(error).__name__} in {os.path.basename(last.filename)}, line {last.lineno}"
+    return PostroomError(
+        f"this should not have happened ({place}); call it again with POSTROOM_LOG_LEVEL=debug, and report what it says"
     )
 
 

@@ -4,9 +4,22 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from postroom.core.errors import BadInput
+from postroom.core.suggestions import did_you_mean
+
+LONGEST_SHOWN = 80
+
 
 class WholeHelp(TyperGroup):
     """A group of commands that lists each with its whole summary."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name[:1] != "-" and name not in self.commands and not ctx.resilient_parsing:
+            known = [each for each, command in self.commands.items() if not command.hidden]
+            hint = did_you_mean(name, known, f"`{ctx.command_path} --help` lists them")
+            raise BadInput(name[:LONGEST_SHOWN], f"is not a command of `{ctx.command_path}`", hint)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows = [(name, _summary(command)) for name, command in self.commands.items() if not command.hidden]

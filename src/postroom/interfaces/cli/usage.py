@@ -1,0 +1,44 @@
+"""Errors in how a command was typed, in one line that says what to type instead."""
+
+from typing import Any
+
+import typer
+from typer.exceptions import TyperException
+
+from postroom.core.suggestions import did_you_mean
+
+WORDS = {
+    "Input should be a valid integer": "not a whole number",
+    "Input should be a valid number": "not a number",
+    "Value error, ": "",
+    "got unexpected extra argument(s)": "one word too many:",
+    "Got unexpected extra argument(s)": "one word too many:",
+}
+"""Words of the libraries that read arguments, and ours."""
+
+
+def report_usage(error: TyperException) -> int:
+    """Print the line, or the help of a group that was called without a command; return the exit code."""
+    text = error.format_message()
+    if "\n" in text:
+        typer.echo(text, err=True)
+        return error.exit_code
+    from postroom.telemetry.logs import one_line, without_secrets
+
+    typer.echo(f"postroom: {one_line(without_secrets(_problem(error, text)))}", err=True)
+    return error.exit_code
+
+
+def _problem(error: Any, text: str) -> str:
+    context = getattr(error, "ctx", None)
+    help = f"`{getattr(context, 'command_path', 'postroom')} --help`"
+    option: str | None = getattr(error, "option_name", None)
+    if option is not None and context is not None and hasattr(error, "possibilities"):
+        known = [name for each in context.command.params for name in each.opts if name[:2] == "--" and not each.hidden]
+        typed = "--help" if option == "-h" else option
+        hint = did_you_mean(typed, [*known, "--help"], f"{help} lists all", quoted=False)
+        return f"there is no option {option}; {hint}"
+    plain = text.removesuffix(".").partition(", unable to ")[0]
+    for theirs, ours in WORDS.items():
+        plain = plain.replace(theirs, ours)
+    return f"{plain[0].lower()}{plain[1:]}; {help} shows how to call it"
