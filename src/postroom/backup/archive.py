@@ -85,6 +85,17 @@ def read_manifest(content: bytes) -> Manifest:
         ) from None
 
 
+def peek_manifest(path: Path) -> Manifest:
+    """Read the manifest alone, without verifying what it lists. Raises BackupError."""
+    try:
+        with tarfile.open(path, mode="r:") as archive:
+            found = archive.extractfile(MANIFEST)
+            content = b"" if found is None else found.read()
+    except (tarfile.TarError, OSError, EOFError, KeyError) as error:
+        raise BackupError(f"{path} is not a backup, or is incomplete ({type(error).__name__}); use another") from None
+    return read_manifest(content)
+
+
 class ArchiveWriter:
     """Writes an archive under a temporary name, and gives it its name when it is complete."""
 

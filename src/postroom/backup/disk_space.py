@@ -22,8 +22,8 @@ def enough_space(what: str, folder: Path, needed: int) -> Generator[None]:
     except (OSError, apsw.FullError, apsw.IOError, DatabaseFull) as error:
         reason = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
         raise BackupError(
-            f"{what} could not be written ({reason}): it needs about {_mib(needed)} in {folder}, where "
-            f"{_mib(_free(folder))} are free; free some space, or choose another place"
+            f"{what} could not be written ({reason}): it needs about {in_mib(needed)} in {folder}, where "
+            f"{in_mib(free_bytes(folder))} are free; free some space, or choose another place"
         ) from error
 
 
@@ -33,11 +33,11 @@ def size_of(*files: Path) -> int:
     return sum(each.stat().st_size for each in found)
 
 
-def _free(folder: Path) -> int:
+def free_bytes(folder: Path) -> int:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return shutil.disk_usage(folder).free
 
 
-def _mib(size: int) -> str:
+def in_mib(size: int) -> str:
     return f"{size / _MIB:,.1f} MiB"

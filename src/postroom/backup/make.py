@@ -18,7 +18,7 @@ from postroom.backup.archive import CONNECTORS, DATABASE, KEYS, ArchiveWriter, M
 from postroom.backup.disk_space import enough_space, size_of
 from postroom.core.errors import BackupError, BadInput
 from postroom.system.private_files import DATABASE as FILE
-from postroom.system.private_files import replace_private
+from postroom.system.private_files import private_folder, replace_private
 from postroom.system.wall_clock import wall_clock
 
 LAST_BACKUP = "timeline.json.last-backup"
@@ -38,7 +38,7 @@ class Source:
 async def make_backup(source: Source, target: Path, progress: Progress = silent) -> Manifest:
     """Write a complete, verified backup to a new file."""
     _check(source, target)
-    needed = await _space_needed(source)
+    needed = await space_needed(source)
     with (
         enough_space(f"the backup {target}", target.parent, needed),
         tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name,
@@ -74,7 +74,7 @@ def _check(source: Source, target: Path) -> None:
         )
 
 
-async def _space_needed(source: Source) -> int:
+async def space_needed(source: Source) -> int:
     """The approximate space in bytes: everything is copied first, and then written into the archive."""
     connectors = size_of(source.data_dir / "connectors")
     if source.url is None:
@@ -138,7 +138,7 @@ def _state_files(folder: Path) -> Iterator[Path]:
 
 def note_backup(data_dir: Path, at: datetime) -> None:
     """Record the time of the backup, so that `doctor` can tell its age."""
-    replace_private(data_dir / LAST_BACKUP, f"{at.isoformat()}\n".encode())
+    replace_private(private_folder(data_dir) / LAST_BACKUP, f"{at.isoformat()}\n".encode())
 
 
 def last_backup(data_dir: Path) -> datetime | None:

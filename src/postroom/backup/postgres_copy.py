@@ -37,6 +37,11 @@ _SEQUENCES = """
 _SIZE = """
     SELECT coalesce(sum(pg_table_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind = 'r' AND n.nspname IN ('postroom', 'switchboard')"""
+_OTHERS = f"""
+    SELECT count(DISTINCT pid) FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND pid <> pg_backend_pid()
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND classid::bigint << 32 | objid::bigint = {RESTORE_LOCK}"""  # noqa: S608 - a number from above
 # Wait for connections that are just being closed.
 _ALONE = f"SET lock_timeout = '2s'; SELECT pg_advisory_lock({RESTORE_LOCK}); RESET lock_timeout"
 _SHARE = f"SELECT pg_try_advisory_lock_shared({RESTORE_LOCK})"
@@ -91,6 +96,11 @@ async def _lock_exclusively(connection: asyncpg.Connection) -> None:
 async def _share(connection: asyncpg.Connection) -> None:
     if not await connection.fetchval(_SHARE):
         raise DatabaseInUse("this database is being restored; try again when that has ended")
+
+
+async def count_others(connection: asyncpg.Connection) -> int:
+    """How many other connections of Postroom this database has."""
+    return await connection.fetchval(_OTHERS)
 
 
 async def size_of(connection: asyncpg.Connection) -> int:

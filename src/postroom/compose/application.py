@@ -6,6 +6,7 @@ Every command loads it, even `postroom --help`, so heavy imports are inside the 
 from __future__ import annotations
 
 import contextlib
+import functools
 import signal
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Unpack
@@ -47,10 +48,14 @@ class PostroomApplication:
     async def open_database(self, settings: Settings) -> AsyncGenerator[Database]:
         """Open the database without migrating it, and without creating one by looking."""
         from postroom.operations.installation.database import url_of
+        from postroom.operations.installation.upgrades import naming_the_way_back
+        from postroom.store.engine.migrate import pending
         from postroom.store.engine.opening import look_into
 
         database = look_into(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
         try:
+            with naming_the_way_back(settings):
+                await pending(database)  # refuses a database that this program does not know
             yield database
         finally:
             await database.close()
@@ -76,11 +81,15 @@ class PostroomApplication:
     ) -> None:
         """Run pages, connector, dispatcher and worker in one process."""
         _check_address(settings, settings.web.port)
-        with _served_once(settings):
+        with _served_once(settings) as note:
             from postroom.compose.serve import run_product
 
+            def answers(address: str) -> None:
+                note(address)
+                ready(address)
+
             async with _stoppable() as stop, _open(settings) as database:
-                await run_product(settings, database, stop, ready, invite, presses)
+                await run_product(settings, database, stop, answers, invite, presses)
 
     async def demo(
         self,
@@ -175,20 +184,29 @@ def _check_address(settings: Settings, port: int) -> None:
     open_listener(web.host, port, allow_exposed=web.may_be_exposed).close()
 
 
-def _served_once(settings: Settings) -> contextlib.AbstractContextManager[None]:
-    """Allow only one serving process on SQLite; several can share PostgreSQL."""
+def _served_once(settings: Settings) -> contextlib.AbstractContextManager[Callable[[str], None]]:
+    """Allow only one serving process on SQLite; several can share PostgreSQL. Yields what notes the address."""
     from postroom.store.engine.serve_lock import serve_lock
 
-    return serve_lock(settings.data_dir) if settings.database_url is None else contextlib.nullcontext()
+    if settings.database_url is not None:
+        return contextlib.nullcontext(lambda _address: None)
+    return serve_lock(settings.data_dir)
 
 
 @contextlib.asynccontextmanager
 async def _open(settings: Settings) -> AsyncGenerator[Database]:
-    """Open the database, checked and migrated."""
+    """Open the database, checked and migrated, with a backup from before."""
     from postroom.operations.installation.database import url_of
+    from postroom.operations.installation.upgrades import naming_the_way_back, upgrade
     from postroom.store.engine.opening import open_database
 
-    database = await open_database(settings.data_dir, url_of(settings), allow_unsafe=settings.allow_unsafe_durability)
+    with naming_the_way_back(settings):
+        database = await open_database(
+            settings.data_dir,
+            url_of(settings),
+            allow_unsafe=settings.allow_unsafe_durability,
+            migrating=functools.partial(upgrade, settings=settings),
+        )
     try:
         yield database
     finally:

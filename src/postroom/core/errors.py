@@ -43,7 +43,8 @@ PostroomError
 │   ├── ConstraintBroken      the schema forbids this row
 │   ├── TookTooLong           the time limit was reached; ask for less
 │   ├── NothingHere           the database does not exist yet
-│   ├── SchemaMismatch        newer than this program, too old, changed after it was applied, or not migrated yet
+│   ├── SchemaMismatch        too old, changed after it was applied, or not migrated yet
+│   │   └── DatabaseNewer         written by a newer program than this one
 │   ├── DatabaseInUse         another process uses the database that is to be replaced
 │   └── UnsafeDurability      the server may lose what it has acknowledged
 ├── AlreadyServed         another process serves this database
@@ -309,6 +310,10 @@ class NothingHere(StoreError):
 
 class SchemaMismatch(StoreError):
     """The schema is newer than this program, too old, changed after it was applied, or not migrated yet."""
+
+
+class DatabaseNewer(SchemaMismatch):
+    """A newer program has written the database."""
 
 
 class DatabaseInUse(StoreError):

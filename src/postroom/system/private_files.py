@@ -29,7 +29,8 @@ _OWN = (
     "backup-*",
     "*.postroom-backup*",
 )
-_OWN_FOLDERS = ("connectors",)
+BACKUPS = "backups"
+_OWN_FOLDERS = ("connectors", BACKUPS)
 
 
 class ExposedFile(NamedTuple):

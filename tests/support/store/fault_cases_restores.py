@@ -12,7 +12,7 @@ from postroom.store.actions import pauses, protection
 from postroom.store.actions import snooze_wakes as wakings
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.installation import prohibitions, restores, timeline
+from postroom.store.installation import program_versions, prohibitions, restores, timeline
 from postroom.store.people import tokens
 from postroom.store.rules import rules
 from support.store.fault_cases_jobs import Case
@@ -133,7 +133,13 @@ async def wake_overdue_snoozes(setup: JobSetup) -> Transaction[Any]:
     return wakings.wake_overdue_snoozes(account_id, ["18c0", "18c9"], "Label_1", setup.clock())
 
 
+async def record_version(setup: JobSetup) -> Transaction[Any]:
+    await stored(setup)
+    return program_versions.record_version("0.2.0", setup.clock())
+
+
 CASES: list[Case] = [
+    record_version,
     wake_overdue_snoozes,
     begin_paused,
     observe_timeline,

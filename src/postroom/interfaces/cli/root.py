@@ -75,6 +75,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "token": "Create, list and revoke tokens for connectors, pages, agents and senders.",
         "audit": "Show the audit log.",
         "key": "List and replace the keys that encrypt the accounts' secrets.",
+        "upgrade": "Back up, bring the database up to date, and check it; or say what that would do.",
         "migrate": "Bring the database up to date.",
         "backup": "Back up all of Postroom's data into one file, while it runs.",
         "restore": "Restore a backup, while no Postroom process runs.",

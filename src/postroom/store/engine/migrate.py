@@ -1,4 +1,4 @@
-"""Migrations: numbered, each applied once, each in a transaction of its own. The first is the whole schema.
+"""Migrations: numbered, each applied once, all that are pending in one transaction. The first is the whole schema.
 
 Safe to interrupt (what did not commit did not happen) and to run from two processes at once (the second waits for
 the first and then finds nothing left to do). A migration that was changed after it was applied, or a database that a
@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from postroom.core.errors import SchemaMismatch
+from postroom.core.errors import DatabaseNewer, SchemaMismatch
 from postroom.store.engine import earlier_migrations
 from postroom.store.engine.database import Database, Dialect, Script, Text, query, schema_change, sql
 from postroom.store.engine.schema_text import schema_text
@@ -67,12 +67,10 @@ def _files_in_order(folder: Traversable) -> list[Traversable]:
 
 
 async def migrate(database: Database) -> list[str]:
-    """Bring the schema up to date; return the names of the applied migrations."""
-    known = migrations(database.dialect)
-    waiting = await pending(database)  # mostly none: then one look is enough, and nothing is locked
-    return [
-        each.name for each in known if each.name in waiting and await database.run(apply(each, database.dialect, known))
-    ]
+    """Bring the schema up to date, or leave it as it is; return the names of the applied migrations."""
+    if not await pending(database):  # the usual case: one look is enough, and nothing is locked
+        return []
+    return await database.run(apply_all(database.dialect, migrations(database.dialect)))
 
 
 async def pending(database: Database) -> list[str]:
@@ -105,6 +103,16 @@ def apply(migration: Migration, dialect: Dialect, known: tuple[Migration, ...]) 
     return True
 
 
+@schema_change
+def apply_all(dialect: Dialect, known: tuple[Migration, ...]) -> Script[list[str]]:
+    """Apply all migrations that were not applied before, or none; return their names."""
+    done: list[str] = []
+    for each in known:
+        if (yield from apply.script(each, dialect, known)):
+            done.append(each.name)
+    return done
+
+
 @query
 def applied_migrations() -> Script[Applied]:
     exists = yield sql("select_migration_table")
@@ -135,7 +143,7 @@ def _check(applied: Applied, known: tuple[Migration, ...]) -> None:
     ours = {each.version: each for each in known}
     for version, (name, checksum) in applied.items():
         if version not in ours:
-            raise SchemaMismatch(
+            raise DatabaseNewer(
                 f"the database is from a newer Postroom (it has migration {version:04} {name}); "
                 "upgrade Postroom, or use another database"
             )

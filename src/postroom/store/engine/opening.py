@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
@@ -21,14 +22,20 @@ log = structlog.get_logger()
 FILE = DATABASE
 
 
-async def open_database(data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False) -> Database:
+Migrating = Callable[[Database], Awaitable[object]]
+"""Brings the schema up to date."""
+
+
+async def open_database(
+    data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False, migrating: Migrating = migrate
+) -> Database:
     """Open the database, ready for work: durable, and with the current schema."""
     database = connect_database(data_dir, url, allow_unsafe=allow_unsafe)
     try:
         for loose in make_private(data_dir):
             log.warning("files.closed_to_others", path=str(loose.path), mode=f"{loose.mode:03o}")
         await refuse_unsafe(database, allow_unsafe)
-        await migrate(database)
+        await migrating(database)
         if url is None:
             Ballast(data_dir / "ballast").take()
     except BaseException:

@@ -6,17 +6,45 @@ Commands and workers may run beside it; two processes that both watch the mailbo
 import contextlib
 import fcntl
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from postroom.core.errors import AlreadyServed, DatabaseReadOnly
 
 FILE = "serve.lock"
 
 
+class Served(NamedTuple):
+    """The process that serves a folder. The address is empty until it answers."""
+
+    process: str
+    address: str
+    since: datetime
+
+
+def served_by(folder: Path) -> Served | None:
+    """Who serves this folder now; None if nobody does."""
+    try:
+        descriptor = os.open(folder / FILE, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        process, address, *_ = [*os.pread(descriptor, 500, 0).decode("utf-8", "replace").splitlines(), "", ""]
+        return Served(process or "?", address, datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC))
+    finally:
+        os.close(descriptor)
+
+
 @contextlib.contextmanager
-def serve_lock(folder: Path) -> Generator[None]:
+def serve_lock(folder: Path) -> Generator[Callable[[str], None]]:
     """Hold the lock while the block runs. Raises AlreadyServed if another process holds it.
+
+    Call what it yields with the address, once there is one, so that other commands can name it.
 
     The file stays when the lock is dropped: removing it could take away the lock of the next process.
     """
@@ -32,13 +60,18 @@ def serve_lock(folder: Path) -> Generator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").partition("\n")[0]
             raise AlreadyServed(
                 f"Postroom is already served from {folder}, by process {holder or '?'}; stop it first, or use "
                 "another --data-dir. (Other commands, and `postroom worker`, may run beside it.)"
             ) from None
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
+        own = f"{os.getpid()}\n".encode()
+        os.pwrite(descriptor, own, 0)
+
+        def note(address: str) -> None:
+            os.pwrite(descriptor, f"{address}\n".encode(), len(own))
+
+        yield note
     finally:
         os.close(descriptor)

@@ -1,0 +1,155 @@
+"""Upgrades: a verified backup first, then all migrations or none, and the way back.
+
+On SQLite every process that finds pending migrations makes the backup itself, and others wait for it. On PostgreSQL a
+backup may take long, and may be made by other means: there only `upgrade` makes one, and everything else asks for a
+backup no older than a day.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import AsyncGenerator, Generator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from postroom import __version__
+from postroom.backup.archive import Progress, silent
+from postroom.backup.before_upgrade import OTHERWISE, Room, back_up_before, room_for, way_back
+from postroom.backup.make import Source, last_backup
+from postroom.backup.postgres_copy import connected, count_others
+from postroom.core.counted import counted
+from postroom.core.errors import BackupError, DatabaseInUse, DatabaseNewer
+from postroom.operations.installation.changelog import changes_since
+from postroom.operations.installation.database import url_of
+from postroom.operations.installation.vault import vault_of
+from postroom.settings.reading import Settings
+from postroom.store.engine.database import Database
+from postroom.store.engine.migrate import migrate, pending
+from postroom.store.engine.serve_lock import served_by
+from postroom.store.installation.program_versions import holds_data, last_version, record_version
+from postroom.system.private_files import open_private, private_folder
+from postroom.system.restore_lock import exclusive_folder
+from postroom.system.wall_clock import Clock, wall_clock
+
+LOCK = "upgrade.lock"
+RECENT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """What was applied, and the backup from before, if there was anything to keep."""
+
+    since: str
+    applied: list[str]
+    backup: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePlan:
+    """What an upgrade would do, and what it needs."""
+
+    program: str
+    database: str
+    """The version that ran last on this database."""
+    pending: list[str]
+    changes: list[str]
+    backup_at: datetime | None
+    """When the last backup was made, by whatever command."""
+    room: Room | None
+    """The space for the backup; None where there is nothing to back up."""
+    in_use: str | None
+    """Who has to be stopped first."""
+
+
+async def plan_upgrade(database: Database, settings: Settings, in_use: str | None) -> UpgradePlan:
+    """Say what an upgrade would do; change nothing."""
+    since, at = await database.run(last_version()), last_backup(settings.data_dir)
+    room = await room_for(_source(settings)) if await database.run(holds_data()) else None
+    return UpgradePlan(__version__, since, await pending(database), changes_since(since), at, room, in_use)
+
+
+async def in_use_by(settings: Settings) -> str | None:
+    """Who uses the database, before this process opens it: it may be the version from before."""
+    url = url_of(settings)
+    if url is not None:
+        async with connected(url) as connection:
+            others = await count_others(connection)
+        return f"by {counted(others, 'connection')} of Postroom" if others else None
+    if served := served_by(settings.data_dir):
+        return f"by process {served.process}{served.address and f', at {served.address}'}"
+    try:
+        with exclusive_folder(settings.data_dir):
+            return None
+    except DatabaseInUse:
+        return "by another process, such as `postroom worker`"
+
+
+async def upgrade(
+    database: Database,
+    settings: Settings,
+    *,
+    backs_up: bool | None = None,
+    progress: Progress = silent,
+    clock: Clock = wall_clock,
+) -> Upgraded:
+    """Bring the schema up to date. `backs_up` None is as a start does it: a backup on SQLite, a recent one on
+    PostgreSQL."""
+    if not await pending(database):
+        await _record(database, clock)
+        return Upgraded(__version__, [])
+    async with _alone(settings.data_dir) if database.dialect == "sqlite" else contextlib.nullcontext():
+        since, missing, made = await database.run(last_version()), await pending(database), None
+        if missing and backs_up is not False and await database.run(holds_data()):
+            if backs_up is None and database.dialect == "postgres":
+                _check_recent(settings.data_dir, missing, clock)
+            else:
+                made = await back_up_before(_source(settings), since, clock(), progress)
+        applied = await migrate(database)
+        await _record(database, clock)
+        return Upgraded(since, applied, made)
+
+
+@contextlib.contextmanager
+def naming_the_way_back(settings: Settings) -> Generator[None]:
+    """Add to the refusal of a newer database how to go back to this version."""
+    try:
+        yield
+    except DatabaseNewer as error:
+        found = way_back(settings.data_dir, "sqlite" if url_of(settings) is None else "postgres")
+        if found is None:
+            raise
+        raise DatabaseNewer(
+            f"{error}. To go back to the backup from before the upgrade: `postroom restore --replace {found}`"
+        ) from None
+
+
+def _source(settings: Settings) -> Source:
+    """All keys are named, since which are in use is stored in a schema that this program may not know."""
+    return Source(settings.data_dir, url_of(settings), [key.id for key in vault_of(settings).known_keys()])
+
+
+async def _record(database: Database, clock: Clock) -> None:
+    if await database.run(last_version()) != __version__:
+        await database.run(record_version(__version__, clock()))
+
+
+def _check_recent(data_dir: Path, missing: list[str], clock: Clock) -> None:
+    made_at = last_backup(data_dir)
+    if made_at is None or clock() - made_at > RECENT:
+        raise BackupError(
+            f"{counted(len(missing), 'migration')} would change this database, and `postroom backup` has made no "
+            f"backup in the last day; run `postroom upgrade`, which makes one first. {OTHERWISE.capitalize()}"
+        )
+
+
+@contextlib.asynccontextmanager
+async def _alone(data_dir: Path) -> AsyncGenerator[None]:
+    """Let one process of this folder upgrade at a time; the others wait, and find nothing left to do."""
+    handle = open_private(private_folder(data_dir) / LOCK, os.O_RDWR | os.O_CREAT)
+    try:
+        await asyncio.to_thread(fcntl.flock, handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
