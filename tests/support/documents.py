@@ -1,8 +1,8 @@
 """The commands of the documents, run as they are written: in a home of their own, beside a demo that is running.
 
-A page is a script: its blocks of `sh`, and the lines after `$ ` in those of `console`, run in order in one bash. What
-stands for something is filled in where the command is run: `ID`, or an id that begins as ours do, is the first of the
-list of its noun. Questions are answered with yes. A command that serves is stopped once it is ready.
+A page is a script: its blocks of `sh`, and the lines after `$ ` in those of `console`, run in order in one bash. An id
+that stands for any is filled in where the command is run: `ID`, or the beginning of one with an ellipsis, is the first
+of the list of its noun. Questions are answered with yes. A command that serves is stopped once it is ready.
 """
 
 import os
@@ -22,16 +22,18 @@ BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMPT = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)
 # Before each command the shell says which one it is, so that a failure names it.
-TRACED = "set -euo pipefail\nPS4='\n>>> '\nset -x\n"
+TRACED = "set -euo pipefail\nexec < <(yes)\nPS4='\n>>> '\nset -x\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Whatever a page takes for granted: commands that run before its own, texts that stand for others, files with the
-    content of other blocks, by a text in each, and blocks that cannot run here, by a text in each, with the reason.
+    """Whatever a page takes for granted: commands that run before and after its own, texts that stand for others, files
+    with the content of other blocks, by a text in each, and blocks that cannot run here, by a text in each, with the
+    reason.
     """
 
     before: str = ""
+    after: str = ""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     given: Mapping[str, str] = field(default_factory=dict[str, str])
     excepted: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -62,26 +64,24 @@ class Home:
         # The same program, as a page writes it for those who have a clone.
         (folder / ".venv").mkdir()
         (folder / ".venv/bin").symlink_to(self._programs)
-        (self._programs / "python").symlink_to(sys.executable)
+        python = self._programs / "python"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("POSTROOM_", "XDG_"))}
         path = f"{self._programs}{os.pathsep}{os.environ['PATH']}"
         self.environment = {**kept, "HOME": str(folder), "PATH": path, "WARM_START": warm_address(), **more}
 
     def run(self, script: str) -> str:
         """Run a script of a page; what it printed."""
-        with (self.folder / "yes").open("w+") as answers:
-            answers.write("y\n" * 100)
-            answers.seek(0)
-            ended = subprocess.run(
-                ["bash", "-c", TRACED + script],
-                cwd=self.folder,
-                env=self.environment,
-                stdin=answers,
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE_S,
-                check=False,
-            )
+        ended = subprocess.run(
+            ["bash", "-c", TRACED + script],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
         last = ended.stderr.rpartition("\n>>> ")[2]
         assert ended.returncode == 0, f"ended with {ended.returncode}:\n{last}\n{ended.stdout[-500:]}"
         return ended.stdout
@@ -94,7 +94,7 @@ SERVING = ("serve", "worker", "submission", "sandbox", "demo", "connector gmail"
 # Where another one is running already, these get a place of their own.
 ALONE = ("serve", "sandbox", "demo")
 NOUNS = {"undo": "actions", "do": "mail", "reclassify": "mail"}
-UNKNOWN = re.compile("ID|01[0-9a-f-]{2,}(…|[0-9a-f-]{28,})")
+UNKNOWN = re.compile("ID|01[0-9a-f]+…")
 STOP = 2
 
 
