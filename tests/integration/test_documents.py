@@ -21,7 +21,8 @@ ASKS = "asks on a terminal; tests of its own answer"
 NEEDS_ROOT = "changes the machine"
 STANDS_FOR = "stands for what each reader has"
 TOKEN = "export TOKEN=$(postroom token create --role {})\n"
-RECEIPTS = """postroom rules show receipts || postroom rules add --name receipts --if '{"subject_words": "receipt"}' --then archive
+RECEIPTS = """postroom rules show receipts ||
+postroom rules add --name receipts --if '{"subject_words": "receipt"}' --then archive
 """
 ACME = """postroom tenant add acme --domain acme.example --domain acme.test || true
 postroom sender add ada@acme.example || true
@@ -84,12 +85,15 @@ SETTINGS = {
         given={"ada@example.com": "mara@lindqvist.example"}, excepted={"account add imap": ASKS}
     ),
     "docs/how-to/monitoring.md": Setting(excepted={"connector gmail --email": NEEDS_GOOGLE}),
-    "docs/how-to/replay.md": Setting(given={"postroom-data/": "$POSTROOM_DATA_DIR/", "'END'": "END"}),
+    "docs/how-to/replay.md": Setting(
+        given={"~/.local/share/postroom/": "$POSTROOM_DATA_DIR/", "'END'": "END", "`postroom doctor`": "doctor"}
+    ),
     "docs/how-to/undo.md": Setting(
+        before="postroom token create --role agent --name assistant || true\n",
         given={
             "01a1df99-2044-7be2-827b-d5bedcb3e45e": "ID",
             "01a1df9b-51c6-7d0e-9f43-6b1d6a0f2c11": "$(postroom reclassify --since 1d --json | jq -r .batch_id)",
-        }
+        },
     ),
     "docs/how-to/contacts.md": Setting(
         before=VCARD + "printf 'Name,Email\\nIvo,ivo@work.example\\n' > work.csv\n",
@@ -148,7 +152,7 @@ END
     ),
     "docs/reference/categories.md": Setting(excepted={"bench.labelled": STANDS_FOR}),
     "docs/reference/cli.md": Setting(
-        given={"3fa2c1": "ID", "postroom undo 9adae949": "postroom undo ID", ' from:"Mara Lindqvist"': " e"}
+        given={"3fa2c1": "ID", "undo 9adae949": "undo --since 1m", ' from:"Mara Lindqvist"': " e"}
     ),
     "docs/reference/delivery.md": Setting(excepted={"resolve ID": "nothing is unknown in the demo"}),
     "docs/reference/outbound.md": Setting(
