@@ -304,7 +304,7 @@ def test_rules_are_tried_on_a_message_that_is_here(shell: Shell) -> None:
     assert shell("rules", "test", "--message", message, "--rules", rules, "--json") == 0
     [tried] = shell.json()
     assert (tried["message"], tried["matched"]) == (message, "inbox")
-    assert shell("rules", "test", "--message", "nonsense") == 2
+    assert shell("rules", "test", "--message", "nonsense") == 1
     assert shell("rules", "test", "--message", str(new_id())) == 1
 
 
@@ -542,3 +542,22 @@ def test_labels_are_listed_described_and_kept_from_the_classifier(shell: Shell) 
     assert shell("labels", "allow", "Receipts") == 0
     assert shell("labels", "deny", "Nowhere") == 1
     assert "postroom labels list" in shell.err
+
+
+def test_the_list_says_in_words_what_each_rule_does(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, more in (("Tickets", ["--needs-approval"]), ("Later", ["--shadow"]), ("Never", [])):
+        options = ["--if", '{"subject_contains": "Ticket"}', "--then", "archive", "--priority", "10", *more]
+        assert shell("rules", "add", "--name", name, *options) == 0
+    assert shell("rules", "disable", "Never") == 0
+    monkeypatch.setenv("COLUMNS", "100")
+    assert shell("rules", "list") == 0
+    for line in (
+        "  10  Tickets  (on, 0 hits in 7 days)",
+        "      if the subject contains “Ticket”: archive it; asks you each time",
+        "  10  Later  (in shadow, 0 hits in 7 days)",
+        "  10  Never  (off)",
+    ):
+        assert line in shell.out.splitlines()
+    monkeypatch.setenv("COLUMNS", "40")
+    assert shell("rules", "list") == 0
+    assert max(map(len, shell.out.splitlines())) <= 40

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 WIDEST_TEXT = 110
+NARROWEST_TEXT = 36
 
 Row: TypeAlias = "Mapping[str, object] | DataclassInstance | NamedTuple"
 
@@ -109,7 +110,9 @@ def clipped(text: str, longest: int) -> str:
 
 def show_wrapped(head: str, text: str) -> None:
     """Print a text after `head`, wrapped to the terminal below itself."""
-    width = max(60, min(shutil.get_terminal_size().columns, WIDEST_TEXT))
-    lines = textwrap.wrap(text, width - len(head), break_long_words=False, break_on_hyphens=False) or [""]
+    width = max(NARROWEST_TEXT, min(shutil.get_terminal_size().columns, WIDEST_TEXT))
+    lines = textwrap.wrap(
+        text, max(width - len(head), NARROWEST_TEXT // 2), break_long_words=False, break_on_hyphens=False
+    ) or [""]
     for number, line in enumerate(lines):
         typer.echo(f"{head if number == 0 else ' ' * len(head)}{line}")

@@ -11,6 +11,7 @@ from postroom.core.rules.draft import read_draft
 from postroom.interfaces.cli import rules_code, rules_exchange, rules_starter, rules_trial
 from postroom.interfaces.cli.output import cell
 from postroom.interfaces.cli.rule_options import AllowMissing, RuleOptions, read_drafts, read_only_rule
+from postroom.interfaces.cli.rules_output import show_rules
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.operation import Argument
@@ -19,7 +20,7 @@ from postroom.operations.rules.rule_views import NAME
 from postroom.operations.rules.rules import COLUMNS, add_rules, edit_rule, list_unconfirmed, load_rule, rule_row
 
 app = command_group("Write rules, list them, test them on mail, exchange them with Gmail and Sieve.")
-add_commands(app, "rules", "rules.rules", "rules.rule_views", "rules.rule_changes")
+add_commands(app, "rules", "rules.rules", "rules.rule_views", "rules.rule_changes", list=show_rules)
 
 
 @app.command()

@@ -187,7 +187,10 @@ async def _find(database: Database, kind: GuidanceKind, given: str) -> GuidanceV
     views = await database.run(store.list_guidance(kind))
     named = [view for view in views if view.name == given]
     part = part_of_id(given)
-    found = named or [view for view in views if part is not None and part.fits(view.id)]
+    ends_so = (
+        () if part is None else (view for view in views if part.fits(view.id) or view.id.hex.endswith(part.digits))
+    )
+    found = named or list(ends_so)
     if not found:
         raise NotFound(f"there is no {store.words_of(kind)} {given}; {store.command_to_list(kind)} lists them")
     if len(found) > 1:

@@ -17,7 +17,7 @@ from postroom.core.views import Page, Untrusted
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.nouns import RULES
 from postroom.operations.operation import Argument, FoundBy, Limit, Next, command, get
-from postroom.operations.rules.rules import rule_named, rule_row
+from postroom.operations.rules.rules import list_rules, rule_named, rule_row
 from postroom.store.actions import decisions
 from postroom.store.engine.database import Database
 from postroom.store.rules import rule_lists, rules
@@ -117,6 +117,15 @@ async def unconfirmed_lines(database: Database, now: datetime) -> list[Unconfirm
 
 def _for_programs(line: RuleLine) -> Mapping[str, Any]:
     return rule_row(line.rule)
+
+
+@RULES.operation(READ, command("rules list", row=_for_programs))
+async def list_rule_lines(database: Database, clock: Clock, /) -> list[RuleLine]:
+    """List the rules in the order in which they are tried, with what each does and how often it decided in 7 days. The
+    first that matches decides."""
+    views, now = await list_rules(database), clock()
+    hits = await database.run(rule_lists.rule_hits(now - timedelta(days=DAYS)))
+    return await _lines(database, [NumberedRule(view, number) for number, view in enumerate(views, 1)], hits, now)
 
 
 def _for_people(line: RuleLine) -> Mapping[str, Any]:

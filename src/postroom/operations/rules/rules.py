@@ -13,7 +13,7 @@ from postroom.core.rules.rule import read_scope
 from postroom.operations.caller import Caller
 from postroom.operations.installation.database import prepare
 from postroom.operations.nouns import RULES
-from postroom.operations.operation import command, dialogue
+from postroom.operations.operation import dialogue
 from postroom.operations.rules.scopes import scope_ref
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
@@ -42,9 +42,8 @@ def rule_row(view: RuleView) -> Mapping[str, Any]:
     return {**shown, "confirmed": not view.awaits_confirmation}
 
 
-@RULES.operation(READ, command("rules list", *COLUMNS, row=rule_row))
-async def list_rules(database: Database, /) -> list[RuleView]:
-    """List the deterministic rules in the order in which they are tried: the first that matches decides."""
+async def list_rules(database: Database) -> list[RuleView]:
+    """List the deterministic rules in the order in which they are tried."""
     return await database.run(store.list_rules())
 
 
