@@ -80,6 +80,7 @@ def next_release(dist: Path) -> None:
     """Replace the wheel of a release by that of the version after it."""
     shutil.unpack_archive(only(dist, "*.tar.gz"), dist)
     source = only(dist, "postroom-*/")
+    (source / "PKG-INFO").unlink()  # else the build takes the version from there
     module = source / "src/postroom/__init__.py"
     module.write_text(re.sub(r'(__version__ = ".+)"', r'\1.post1"', module.read_text()))
     only(dist, "*.whl").unlink()
