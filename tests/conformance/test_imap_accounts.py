@@ -4,8 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from postroom.core.errors import Conflict
-from postroom.core.mail.secret_fields import PASSWORD, SMTP_PASSWORD
+from postroom.core.errors import BadInput, Conflict
+from postroom.core.mail.secret_fields import PASSWORD, REFRESH_TOKEN, SMTP_PASSWORD
+from postroom.core.mail.servers import SignInKind
+from postroom.operations.accounts.account_checks import Known, account_checks
+from postroom.operations.accounts.account_status import account_lines
+from postroom.operations.accounts.accounts import check_in_use
+from postroom.operations.overview.attention import needs_attention
 from postroom.store.accounts import accounts
 from postroom.store.accounts.accounts import GivenAccess
 from postroom.store.engine.ids import new_id
@@ -100,3 +105,29 @@ async def test_an_id_that_is_not_the_accounts_is_refused(setup: JobSetup) -> Non
                 new_id(), "imap", ADA, GivenAccess({}, servers=servers(setup.clock())), signed(), setup.clock()
             )
         )
+
+
+@pytest.mark.parametrize(
+    ("signs_in", "need", "words"),
+    [
+        ("password", "password", f"The server refused the password for {ADA}: wrong"),
+        ("xoauth2", "consent", f"{ADA} needs your consent: wrong"),
+    ],
+)
+async def test_a_refused_password_is_no_lost_consent(
+    setup: JobSetup, signs_in: SignInKind, need: str, words: str
+) -> None:
+    given = replace(servers(setup.clock()), sign_in=signs_in)
+    field = PASSWORD if signs_in == "password" else REFRESH_TOKEN
+    access = GivenAccess({field: Sealed("key1", "sealed")}, servers=given)
+    account = await setup.database.run(accounts.connect_account(new_id(), "imap", ADA, access, signed(), setup.clock()))
+    await setup.database.run(accounts.refuse_sign_in(account.id, setup.clock(), "wrong", signed(), setup.clock()))
+    [line] = await account_lines(setup.database, setup.clock())
+    [attention] = [each for each in await needs_attention(setup.database, [line]) if each.about == ADA]
+    command = f"postroom account add imap --email {ADA}"
+    assert (attention.need, attention.command, attention.page) == (need, command, "/connectors/imap")
+    refused = await setup.database.run(accounts.load_account(account.id))
+    [check, *_] = account_checks(Known((refused,), (), {}, ()), setup.clock())
+    assert check.found == words
+    with pytest.raises(BadInput, match="server refused its password" if need == "password" else "needs your consent"):
+        check_in_use(refused)

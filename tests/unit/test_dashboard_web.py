@@ -146,6 +146,13 @@ async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
                 command="postroom account add gmail --email gone@x.example",
                 acts_from=NOON,
             ),
+            AccountLine(
+                "pass@x.example",
+                "needs_consent",
+                command="postroom account add imap --email pass@x.example",
+                sign_in="password",
+                acts_from=NOON,
+            ),
             AccountLine("soon@x.example", "active", dies_at=NOON, command="postroom account add gmail", acts_from=NOON),
         )
     )
@@ -160,12 +167,14 @@ async def test_every_state_of_an_account_has_its_words_and_its_remedy() -> None:
         "left@x.example in use no report yet 0 ingested · 0 refused · 3 set aside "
         "Some mail was not ingested. postroom connector refused lists it with the reason; to try again, run "
         "postroom connector retry --all",
-        "app@x.example needs your consent no app no report yet 0 ingested · 0 refused "
+        "app@x.example cannot be opened no app no report yet 0 ingested · 0 refused "
         "Its consent is valid. First, check the app, then run postroom resume",
         "off@x.example paused on holiday no report yet 0 ingested · 0 refused "
         "To use it again, run postroom account resume off@x.example",
         "gone@x.example needs your consent no report yet 0 ingested · 0 refused "
         "To consent again, run postroom account add gmail --email gone@x.example",
+        "pass@x.example password refused no report yet 0 ingested · 0 refused "
+        "To enter the password again, run postroom account add imap --email pass@x.example",
         "soon@x.example in use no report yet 0 ingested · 0 refused "
         "Its consent ends 04 Mar, 12:00:00 UTC , because the app is in testing. "
         "Publish the app at Google, then run postroom account add gmail",

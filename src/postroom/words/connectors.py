@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from postroom.core.mail.providers import SignIn
 from postroom.core.mail.servers import LabelsAs, Security
 from postroom.words.states import Mood
 
-ACCOUNT_STATES: Mapping[str, str] = {"active": "in use", "needs_consent": "needs your consent"}
+LOST_ACCESS: Mapping[SignIn, str] = {"password": "password refused", "consent": "needs your consent"}
 ACCOUNT_MOODS: Mapping[str, Mood] = {"active": "good", "paused": "ask", "needs_consent": "bad"}
 LIVENESS: Mapping[str, str] = {"never": "no report yet"}
 LIVENESS_MOODS: Mapping[str, Mood] = {"online": "good", "stale": "ask", "offline": "bad", "never": "ask"}
@@ -30,3 +31,14 @@ SERVER_LABELS: Mapping[LabelsAs, str] = {
     "keywords": "keywords: a message can have several",
     "folders": "folders: a label moves the message",
 }
+
+
+def account_state(state: str, sign_in: SignIn, *, needs_repair: bool = False) -> str:
+    """The state of an account; one that needs a repair first can be opened neither with a password nor a consent."""
+    match state:
+        case "active":
+            return "in use"
+        case "needs_consent":
+            return "cannot be opened" if needs_repair else LOST_ACCESS[sign_in]
+        case _:
+            return state.replace("_", " ")

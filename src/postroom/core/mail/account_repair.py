@@ -6,6 +6,8 @@ import shlex
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from postroom.core.mail.providers import SignIn
+
 DIES_SOON = timedelta(days=2)
 PUBLISH = "publish the app in the Google Cloud console (Audience, Publish app), so that consents last"
 
@@ -37,6 +39,16 @@ def reactivate_command(state: str, email: str, level: str | None, provider: str)
 def retry_command(email: str) -> str:
     """The command to retry mail that was refused or set aside."""
     return f"postroom connector retry --account {shlex.quote(email)} --all"
+
+
+def lost_access(email: str, sign_in: SignIn) -> str:
+    """Why a mailbox can no longer be opened, without the end of the sentence."""
+    return f"The server refused the password for {email}" if sign_in == "password" else f"{email} needs your consent"
+
+
+def parked_words(email: str, state: str, why: str) -> str:
+    """Why work on a mailbox waits for its owner."""
+    return f"{email} {'is paused' if state == 'paused' else 'cannot be opened'}: {why}"
 
 
 class Repair(NamedTuple):

@@ -18,13 +18,14 @@ from postroom.core.mail.account_repair import (
     act_command,
     connect_command,
     dies_soon,
+    lost_access,
     reactivate_command,
     repair_in,
     resume_command,
     retry_command,
 )
 from postroom.core.mail.accounts import address_at
-from postroom.core.mail.providers import PROVIDERS, facts_of
+from postroom.core.mail.providers import PROVIDERS
 from postroom.core.rules.rule import Rule
 from postroom.mailboxes.gmail.scopes import LEVELS, Level, missing_scopes
 from postroom.operations.installation.checks import Check, passes_if
@@ -144,12 +145,8 @@ def _state_of(account: AccountView, client_id: str | None, now: datetime) -> Che
         remedy = f"{mending.remedy}, then run `{resume_command(email)}`"
         return Check(name, "fail", f"{email}: {mending.problem}", remedy)
     if account.state == "needs_consent":
-        gone = (
-            "its password is not accepted"
-            if facts_of(account.provider).sign_in == "password"
-            else "its consent is gone"
-        )
-        return Check(name, "fail", f"{email}: {gone}{why}", again)
+        enter = " to enter it again" if account.sign_in == "password" else ""
+        return Check(name, "fail", f"{lost_access(email, account.sign_in)}{why}", f"{again}{enter}")
     if account.state == "paused":
         return Check(name, "warn", f"{email}: paused{why}", f"run `{resume_command(email)}` to use it again")
     if consent is not None and consent.client_id != client_id:

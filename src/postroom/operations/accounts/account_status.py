@@ -13,7 +13,7 @@ from postroom.core.mail.account_repair import (
     resume_command,
     retry_command,
 )
-from postroom.core.mail.providers import SignIn, facts_of
+from postroom.core.mail.providers import SignIn
 from postroom.core.views import Internal, Untrusted
 from postroom.store.accounts import accounts
 from postroom.store.engine.database import Database
@@ -74,7 +74,7 @@ def _line(account: accounts.AccountView, now: datetime) -> AccountLine:
         account.state_reason,
         level,
         provider=account.provider,
-        sign_in=facts_of(account.provider).sign_in,
+        sign_in=account.sign_in,
         server=server,
         acts_from=account.acts_from,
     )

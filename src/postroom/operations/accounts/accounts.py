@@ -9,7 +9,6 @@ from postroom.core.access import ANSWER_AGAIN, OPERATE, READ, STEER
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.core.mail.account_repair import connect_command, reactivate_command, repair_in, resume_command
 from postroom.core.mail.accounts import normalised_address
-from postroom.core.mail.providers import facts_of
 from postroom.core.suggestions import did_you_mean
 from postroom.operations.actions.pausing import forbid_and_wait
 from postroom.operations.caller import Caller
@@ -183,12 +182,9 @@ def _not_in_use(account: AccountView) -> str:
             return "was removed"
         case _:
             if repair is not None:
-                return f"cannot be used: {repair.problem}"
-            return (
-                "waits for a new password"
-                if facts_of(account.provider).sign_in == "password"
-                else "has lost its consent"
-            )
+                return f"cannot be opened: {repair.problem}"
+            is_password = account.sign_in == "password"
+            return "cannot be opened: the server refused its password" if is_password else "needs your consent"
 
 
 def _use_again(account: AccountView) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from postroom.core.mail.account_repair import act_command
+from postroom.core.mail.providers import facts_of
 from postroom.core.views import Internal, Untrusted
 from postroom.operations.accounts.account_status import AccountLine
 from postroom.operations.mail.mail_lines import count_states
@@ -18,7 +19,10 @@ MOST_COUNTED = 1_000
 Need = Literal[
     "failed_actions",
     "failed_jobs",
-    "account",
+    "consent",
+    "consent_ends",
+    "password",
+    "repair",
     "not_acting",
     "not_ingested",
     "unconfirmed_rules",
@@ -38,6 +42,8 @@ class Attention:
     detail: Untrusted[str] = ""
     command: Internal[str] = ""
     """The command that solves it, where no page does."""
+    page: Internal[str] = ""
+    """The page on which its mailbox is connected, where it has to be connected again."""
 
 
 async def needs_attention(
@@ -62,12 +68,20 @@ async def needs_attention(
 
 def _of_account(account: AccountLine) -> list[Attention]:
     found: list[Attention] = []
-    if account.state == "needs_consent" or account.dies_at is not None:
+    if (need := _need_of(account)) is not None:
         detail = account.reason or account.trouble or ""
-        found.append(Attention("account", 1, account.email, detail, account.command or ""))
+        page = facts_of(account.provider).page
+        found.append(Attention(need, 1, account.email, detail, account.command or "", page))
     if account.acts_from is None and account.state == "active":
         found.append(Attention("not_acting", 1, account.email, "", act_command(account.email)))
     lost = account.refused + account.set_aside
     if lost:
         found.append(Attention("not_ingested", lost, account.email, "", account.retry or ""))
     return found
+
+
+def _need_of(account: AccountLine) -> Need | None:
+    """What its owner has to do so that the mailbox can be opened; None if it can."""
+    if account.state == "needs_consent":
+        return "repair" if account.remedy else account.sign_in
+    return None if account.dies_at is None else "consent_ends"

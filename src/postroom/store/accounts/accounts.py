@@ -19,7 +19,7 @@ from postroom.core.audited_actions import AuditedAction
 from postroom.core.errors import Conflict, NotFound
 from postroom.core.lifecycle import ACCOUNT, AccountState
 from postroom.core.mail.accounts import endpoint_of, parking_key, same_mailbox
-from postroom.core.mail.providers import facts_of
+from postroom.core.mail.providers import SignIn, facts_of
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
 from postroom.core.mail.servers import MailServers
 from postroom.core.views import Internal
@@ -66,6 +66,13 @@ class AccountView:
     consent: Internal[Consent | None]
     servers: Internal[MailServers | None] = None
     acts_from: Annotated[datetime | None, "Since when mail is acted on; null until its owner has said so."] = None
+
+    @property
+    def sign_in(self) -> SignIn:
+        """What its owner renews if the mailbox can no longer be opened."""
+        if self.servers is not None:
+            return "password" if self.servers.sign_in == "password" else "consent"
+        return facts_of(self.provider).sign_in
 
 
 class AccountWithSecret(NamedTuple):

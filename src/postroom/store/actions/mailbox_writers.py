@@ -15,7 +15,7 @@ from postroom.core.actions.action import action_hash
 from postroom.core.actions.permits import Permit
 from postroom.core.actions.safety import Protected
 from postroom.core.errors import Canceled, Fatal, LeaseLost, Parked, PostroomError, ProtectedMail
-from postroom.core.mail.account_repair import reactivate_command
+from postroom.core.mail.account_repair import parked_words, reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.store.actions.protection import protected_now
 from postroom.store.engine.codecs import as_uuid, from_json, json_text, rows_text
@@ -182,7 +182,7 @@ def _refusal(permit: Permit, row: Mapping[str, Any], pauses: Mapping[str, str]) 
     state, email = row["account_state"], row["email"]
     if state in ("paused", "needs_consent"):
         why = row["state_reason"] or f"run `{reactivate_command(state, email, None, row['provider'])}`"
-        return Parked(parking_key(permit.account_id), f"{email} is {state.replace('_', ' ')}: {why}")
+        return Parked(parking_key(permit.account_id), parked_words(email, state, why))
     if state != "active":
         return Fatal("the account was removed; connect it again with `postroom account add`")
     if (permit.claim and row["job_seq"] is None) or (permit.delivery and row["delivery_id"] is None):

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from postroom.core.errors import Fatal, NotFound, Parked, Retryable, TooManyRequests
-from postroom.core.mail.account_repair import connect_command, reactivate_command
+from postroom.core.mail.account_repair import connect_command, parked_words, reactivate_command
 from postroom.core.mail.accounts import parking_key
 from postroom.core.mail.mailbox_requests import RequestKind
 from postroom.jobs.run import JobRun
@@ -57,7 +57,7 @@ class AskingConnector:
                 account.state_reason
                 or f"run `{reactivate_command(account.state, account.email, level, account.provider)}`"
             )
-            raise Parked(parking_key(account.id), f"{account.email} is {account.state.replace('_', ' ')}: {why}")
+            raise Parked(parking_key(account.id), parked_words(account.email, account.state, why))
         if account.state != "active":
             raise Fatal(
                 f"{account.email} was removed; connect it with `{connect_command(account.provider, account.email)}`"

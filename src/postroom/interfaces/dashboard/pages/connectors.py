@@ -11,8 +11,8 @@ from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.connectors.connector_cards import CHANNELS, list_connector_cards, load_connector
 from postroom.words import connectors as words
 
-WORDS: Mapping[str, Mapping[str, str]] = {
-    "account_words": words.ACCOUNT_STATES,
+WORDS: Mapping[str, object] = {
+    "account_state": words.account_state,
     "account_moods": words.ACCOUNT_MOODS,
     "liveness_words": words.LIVENESS,
     "liveness_moods": words.LIVENESS_MOODS,

@@ -16,12 +16,12 @@ from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.overview.overview import WINDOWS, WindowName
 from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
-from postroom.words.connectors import ACCOUNT_MOODS, ACCOUNT_STATES, LIVENESS, LIVENESS_MOODS
+from postroom.words.connectors import ACCOUNT_MOODS, LIVENESS, LIVENESS_MOODS, account_state
 from postroom.words.road import DECIDERS, ENDINGS, TITLES
 
 LINES_SHOWN = 50
-WORDS: Mapping[str, Mapping[str, str]] = {
-    "account_words": ACCOUNT_STATES,
+WORDS: Mapping[str, object] = {
+    "account_state": account_state,
     "account_moods": ACCOUNT_MOODS,
     "connector_words": LIVENESS,
     "connector_moods": LIVENESS_MOODS,
