@@ -86,7 +86,7 @@ def test_a_command_that_looks_says_what_to_start_with_and_creates_nothing(shell:
     for name, arguments in LOOKING.items():
         assert shell(*name.split(), *arguments.split()) == 1, (name, shell.out, shell.err)
         assert "nothing here yet" in shell.err, (name, shell.err)
-        assert "postroom account add" in shell.err
+        assert "start with `postroom init`" in shell.err
         assert list(shell.folder.iterdir()) == [], name
     for name, code in ANSWERING.items():
         assert shell(*name.split()) == code, (name, shell.err)

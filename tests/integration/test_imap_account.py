@@ -10,28 +10,25 @@ import pty
 import re
 import socket
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from postroom.core.mail.secret_fields import REFRESH_TOKEN
-from postroom.operations.accounts.connecting_imap import connect_imap, imap_account
-from postroom.operations.caller import Caller
+from postroom.operations.accounts.connecting_imap import imap_account
 from postroom.store.accounts.accounts import Consent, GivenAccess, connect_account
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
-from postroom.store.engine.opening import FILE
-from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.people.audit import Signature
 from postroom.system.wall_clock import wall_clock
-from postroom.vault.sealing import Sealed, Vault
+from postroom.vault.sealing import Sealed
 from support.command import POSTROOM, announced, environment, running
 from support.imap_mailbox import Beside
 from support.imap_sending import submission_in_a_thread
 from support.imap_server import PASSWORD, ImapServer, authority, free_ports
 from support.shell import Shell, on_database
+from support.stored_password import store_password
 from support.until import until_seen as until
 
 OWNER = "mara@lindqvist.example"
@@ -289,19 +286,6 @@ def at_terminal(words: list[str], answers: list[tuple[str, str]], environment: d
     return seen
 
 
-async def store_password(data: Path, password: str) -> None:
-    """As if the owner had changed the password at the provider: the stored one is wrong from now on."""
-    database = SqliteDatabase(data / FILE)
-    try:
-        account = await imap_account(database, OWNER)
-        assert account is not None
-        assert account.servers is not None
-        servers, signed = replace(account.servers, given_at=wall_clock()), Signature(new_id(), "test", "cli")
-        await connect_imap(Caller(database, signed), Vault(data), OWNER, servers, password)
-    finally:
-        await database.close()
-
-
 def test_mail_is_archived_and_brought_back_and_a_refused_password_parks_until_there_is_a_new_one(
     user: NewUser,
 ) -> None:
@@ -332,7 +316,7 @@ def test_mail_is_archived_and_brought_back_and_a_refused_password_parks_until_th
         assert shell("undo", actions()[0]["id"], *shell_data) == 0, shell.err
         until(lambda: inbox() == [id] and beside.ids("Archive") == [])
 
-    asyncio.run(store_password(data, "wrong"))
+    asyncio.run(store_password(data, OWNER, "wrong"))
     with running(shell.folder, "serve", "--port", "0", "--json"):
         until(lambda: account()["state"] == "needs_consent")
         reason = account()["state_reason"]

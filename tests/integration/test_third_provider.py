@@ -134,7 +134,7 @@ async def test_its_newest_mail_is_read_for_a_preview(sqlite: Database, tmp_path:
         return PostroomApplication().open_source(settings, database, id)
 
     found = await fetch_mail(sqlite, OWNER, 10, opening, lambda _count: None)
-    assert [b"The one" in each.mail.raw for each in found.messages] == [True]
+    assert [b"The one" in each.mail.raw for each in found.newest.messages] == [True]
 
 
 @contextlib.asynccontextmanager

@@ -19,16 +19,18 @@ class Terminal:
         self._file = file
         self.process = process
         self.shown = ""
+        self._waited_for = 0
 
     def type(self, text: str) -> None:
         os.write(self._file, text.encode())
 
     def read_until(self, text: str) -> str:
-        """Wait until a text is shown; return all that was shown since the last wait."""
-        before, end = len(self.shown), time.monotonic() + PATIENCE_S
+        """Wait until a text is shown after the last one waited for; return all between them, and the text."""
+        before, end = self._waited_for, time.monotonic() + PATIENCE_S
         while text not in self.shown[before:]:
             assert self._read(end - time.monotonic()), f"{text!r} is not shown:\n{self.shown}"
-        return self.shown[before:]
+        self._waited_for = self.shown.index(text, before) + len(text)
+        return self.shown[before : self._waited_for]
 
     def read_to_end(self) -> str:
         """Wait for the end of the command; return all that it ever showed."""

@@ -50,6 +50,21 @@ def sharing_folder(folder: Path) -> Generator[None]:
             os.close(descriptor)
 
 
+def is_shared(folder: Path) -> bool:
+    """Whether a process uses the folder at this moment."""
+    try:
+        descriptor = os.open(folder / FILE, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextlib.contextmanager
 def exclusive_folder(folder: Path) -> Generator[None]:
     """Keep other processes out of the folder while the block runs. Raises DatabaseInUse if one uses it."""

@@ -37,7 +37,7 @@ def add(
     """
     if provider not in PROVIDERS:
         raise BadInput("PROVIDER", f"{provider!r} is unknown", f"use {' or '.join(PROVIDERS)}")
-    dialog_for(provider)(session, provider, options)
+    dialog_for(provider).add(session, provider, options)
 
 
 @app.command()

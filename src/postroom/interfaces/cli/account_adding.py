@@ -1,11 +1,11 @@
 """Shared by the dialogs of `postroom account add`: options as typed, questions, and how they end."""
 
 import sys
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, cast
 
 import typer
 
@@ -81,13 +81,24 @@ class AddOptions:
 OPTIONS = frozenset(each.name for each in fields(AddOptions))
 
 
-def dialog_for(provider: str) -> Callable[[Session, str, AddOptions], None]:
+class Dialog(Protocol):
+    """The dialog that connects mailboxes of a provider."""
+
+    def add(self, session: Session, provider: str, options: AddOptions) -> None:
+        """Connect a mailbox, and say what comes next."""
+        ...
+
+    def connect(self, session: Session, provider: str, options: AddOptions) -> "AccountView":
+        """Connect a mailbox, as a part of a longer dialog."""
+        ...
+
+
+def dialog_for(provider: str) -> Dialog:
     """The dialog of a provider: for its fields, or the module of its own, `account_NAME.py`."""
     from postroom.mailboxes.providers import provider_named
 
     name = "fields" if provider_named(provider).fields else provider
-    module = import_module(f"postroom.interfaces.cli.account_{name}")
-    return cast("Callable[[Session, str, AddOptions], None]", module.add)
+    return cast("Dialog", import_module(f"postroom.interfaces.cli.account_{name}"))
 
 
 def asked(what: str) -> str:

@@ -4,7 +4,7 @@ import shlex
 import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -35,23 +35,37 @@ class _Passwords:
     consent: "HeldConsent | None" = None
 
 
+class _SignedIn(NamedTuple):
+    """The servers that have let the owner in, and by what means. `is_new` unless the account was connected before."""
+
+    wanted: "WantedServers"
+    tried: "TriedServers"
+    passwords: _Passwords
+    is_new: bool
+
+
 def add(session: Session, provider: str, options: AddOptions) -> None:
     """Connect a mailbox, and say what comes next."""
-    options.refuse(provider, {"level"})
-    account = _connect(session, options)
-    if account is None:
+    signed_in = _sign_in(session, provider, options)
+    if not _agreed_after_preview(session, signed_in, options):
         typer.echo("Nothing was stored.", err=True)
         return
+    account = _store(session, signed_in)
     look = session.command_line(f"preview --account {shlex.quote(account.email)}")
     show_connected(session, account, "over IMAP", [f"Next: {session.command_line('serve')}, or look again: {look}"])
 
 
-def _connect(session: Session, options: AddOptions) -> "AccountView | None":
-    """Connect a mailbox, or renew its password or consent. None if the owner only wanted a preview."""
-    from postroom.operations.accounts.connecting_imap import connect_imap, connect_imap_by_consent, imap_account
-    from postroom.operations.accounts.imap_servers import check_answer
-    from postroom.operations.installation.vault import vault_of
+def connect(session: Session, provider: str, options: AddOptions) -> "AccountView":
+    """Connect a mailbox, or renew its password or consent."""
+    return _store(session, _sign_in(session, provider, options))
 
+
+def _sign_in(session: Session, provider: str, options: AddOptions) -> _SignedIn:
+    """Find the servers and sign in to them. Nothing is stored."""
+    from postroom.operations.accounts.connecting_imap import imap_account
+    from postroom.operations.accounts.imap_servers import check_answer
+
+    options.refuse(provider, {"level"})
     email = options.email or asked("Mail address")
     before = session.call(imap_account, normalised_address(email))
     wanted = _choices(options, email, before)
@@ -64,8 +78,14 @@ def _connect(session: Session, options: AddOptions) -> "AccountView | None":
     else:
         tried, passwords = _ask_consent(session, wanted, found, wanted.app, options.no_browser)
     _report(tried)
-    if not _agreed_after_preview(session, wanted, tried, passwords, options, is_new=last is None):
-        return None
+    return _SignedIn(wanted, tried, passwords, last is None)
+
+
+def _store(session: Session, signed_in: _SignedIn) -> "AccountView":
+    from postroom.operations.accounts.connecting_imap import connect_imap, connect_imap_by_consent
+    from postroom.operations.installation.vault import vault_of
+
+    wanted, tried, passwords, _ = signed_in
     vault = vault_of(session.settings)
     if passwords.consent is not None:
         return session.act(connect_imap_by_consent, vault, wanted.email, tried.servers, passwords.consent)
@@ -209,25 +229,18 @@ def _report(tried: "TriedServers") -> None:
     _say("")
 
 
-def _agreed_after_preview(
-    session: Session,
-    wanted: "WantedServers",
-    tried: "TriedServers",
-    passwords: _Passwords,
-    options: AddOptions,
-    *,
-    is_new: bool,
-) -> bool:
+def _agreed_after_preview(session: Session, signed_in: _SignedIn, options: AddOptions) -> bool:
     """Show what the rules would do with the newest mail, if wanted; nothing is stored until the owner agrees."""
-    is_asked = is_new and sys.stdin.isatty() and not session.as_json
+    email = signed_in.wanted.email
+    is_asked = signed_in.is_new and sys.stdin.isatty() and not session.as_json
     if not options.preview and not is_asked:
         return True
     question = f"See what Postroom would do with your newest {MOST_PREVIEWED} messages? Nothing is changed."
     if options.preview or typer.confirm(question, default=True, err=True):
-        _show_preview(session, wanted.email, tried, passwords)
+        _show_preview(session, email, signed_in.tried, signed_in.passwords)
     if options.preview:
         return False
-    return typer.confirm(f"Connect {wanted.email}?", default=True, err=True)
+    return typer.confirm(f"Connect {email}?", default=True, err=True)
 
 
 def _show_preview(session: Session, email: str, tried: "TriedServers", passwords: _Passwords) -> None:

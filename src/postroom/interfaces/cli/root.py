@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from postroom.compose.application import PostroomApplication
 
 GROUPS: dict[str, dict[str, str]] = {
+    "Begin": {
+        "init": "Connect your mailbox, see what rules would do with your mail, choose some, and switch on.",
+    },
     "Look": {
         "demo": "Try Postroom on a sandbox mailbox; nothing to set up.",
         "preview": "Show what Postroom would do with mail in files, changing nothing.",

@@ -40,8 +40,8 @@ class UncreatedDatabase:
                 return drive(transaction.begin(), Executor(apsw.Connection(":memory:"), blocks("sqlite")))
         except SchemaMismatch:
             raise NothingHere(
-                f"nothing here yet: there is no data of Postroom in {self._data_dir}; start with `postroom demo` or "
-                "`postroom account add`, or name the right folder with --data-dir"
+                f"nothing here yet: there is no data of Postroom in {self._data_dir}; start with `postroom init`, "
+                "try `postroom demo`, or name the right folder with --data-dir"
             ) from None
 
     def subscribe(self, channel: str, callback: Callable[[str], None]) -> Subscription:
