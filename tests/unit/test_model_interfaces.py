@@ -121,6 +121,13 @@ def test_the_parameter_that_an_error_names_first_is_the_refused_one(said: str, n
     assert chat.refused_parameter(said, chat.first_choice()) == named
 
 
+def test_a_parameter_without_another_alternative_is_passed_over() -> None:
+    chat = interface("openai")
+    choice = chat.first_choice() | {"temperature": 1}
+    assert chat.refused_parameter("temperature and tool_choice are not supported", choice) == "tool_choice"
+    assert chat.refused_parameter("temperature is not supported", choice) is None
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

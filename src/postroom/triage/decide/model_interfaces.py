@@ -75,15 +75,13 @@ class Interface(ABC):
         """The reply in the provider's answer. Raises NotInForm."""
 
     def refused_parameter(self, said: str, choice: Choice) -> str | None:
-        """The parameter that an error names first, if another alternative of it is left."""
+        """The parameter that an error names first, of those that have another alternative left."""
         if ABOUT_THE_VALUE.search(said):
             return None
-        found = {name: re.search(each.named, said) for name, each in self.parameters.items()}
+        left = {name: each for name, each in self.parameters.items() if choice[name] + 1 < len(each.alternatives)}
+        found = {name: re.search(each.named, said) for name, each in left.items()}
         places = {name: match.start() for name, match in found.items() if match is not None}
-        named = min(places, key=places.__getitem__, default=None)
-        if named is None or choice[named] + 1 == len(self.parameters[named].alternatives):
-            return None
-        return named
+        return min(places, key=places.__getitem__, default=None)
 
     def _fields(self, choice: Choice, *names: str) -> Json:
         return {key: value for name in names for key, value in self._chosen(choice, name).items()}
