@@ -115,6 +115,7 @@ async def test_a_folder_that_not_even_root_can_make_is_named_in_the_error(folder
 async def test_a_folder_that_cannot_be_written_is_named_in_the_error(
     common_folder: Path, children: ProcessGroup
 ) -> None:
+    os.chmod(common_folder, 0o500)
     process = await children.start(PROCESS, "--data-dir", str(common_folder), "--powerless")
     refused = await process.hear("refused")
     assert refused.details.startswith((DatabaseUnavailable.__name__, DatabaseReadOnly.__name__))
@@ -122,19 +123,19 @@ async def test_a_folder_that_cannot_be_written_is_named_in_the_error(
     assert os.listdir(common_folder) == []
 
 
-@pytest.mark.parametrize("mode", [0o555, 0o777], ids=["folder and file", "file only"])
+@pytest.mark.parametrize("mode", [0o500, 0o700], ids=["folder and file", "file only"])
 async def test_a_database_that_cannot_be_written_is_named_in_the_error(
     common_folder: Path, children: ProcessGroup, mode: int
 ) -> None:
     database = await open_database(common_folder)
     accepted = await JobQueue(database, CATALOGUE).enqueue("parcel", {})
     await database.close()
-    os.chmod(common_folder / FILE, 0o444)
+    os.chmod(common_folder / FILE, 0o400)
     os.chmod(common_folder, mode)
     process = await children.start(PROCESS, "--data-dir", str(common_folder), "--powerless")
     refused = await process.hear("refused")
     assert refused.details.startswith((DatabaseUnavailable.__name__, DatabaseReadOnly.__name__)), refused
     assert str(common_folder) in refused.details
-    os.chmod(common_folder / FILE, 0o644)
+    os.chmod(common_folder / FILE, 0o600)
     rows = await Place(common_folder).rows("SELECT id FROM jobs")
     assert rows == [(str(accepted.id),)]

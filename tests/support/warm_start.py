@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from support.patience import PATIENCE_S
-from support.processes import child_environment
+from support.processes import child_environment, give_up_root
 
 LOADED = ("postroom", "postroom_sandbox", "postroom_simulator")
 
@@ -37,9 +37,18 @@ class ForkedProcess:
     """A command that runs, with what tests need of `subprocess.Popen`."""
 
     def __init__(
-        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], terminal: int | None = None
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        terminal: int | None = None,
+        *,
+        powerless: bool = False,
     ) -> None:
-        """With the end of a `terminal`, which is closed here, the command controls it, as if a person had typed it."""
+        """With the end of a `terminal`, which is closed here, the command controls it, as if a person had typed it.
+
+        A `powerless` one is not root's, even if the tests are.
+        """
         self.args = list(arguments)
         self.returncode: int | None = None
         ours, theirs = zip(os.pipe(), os.pipe(), strict=True)
@@ -48,6 +57,7 @@ class ForkedProcess:
             "folder": str(folder),
             "environment": dict(environment),
             "has_terminal": terminal is not None,
+            "powerless": powerless,
         }
         self._connection = _connected()
         with open(os.devnull, "rb") as nothing:
@@ -103,10 +113,10 @@ class ForkedProcess:
 
 
 def run_command(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], *, powerless: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """The command from its start to its end."""
-    process = ForkedProcess(arguments, folder, environment)
+    process = ForkedProcess(arguments, folder, environment, powerless=powerless)
     said, complaints = process.communicate()
     assert process.returncode is not None
     return subprocess.CompletedProcess(process.args, process.returncode, said, complaints)
@@ -237,6 +247,8 @@ def _become(request: dict[str, Any], files: list[int]) -> list[str]:
     if request.get("has_terminal"):
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    if request.get("powerless"):
+        give_up_root()
     return request["arguments"]
 
 

@@ -57,5 +57,5 @@ async def test_a_data_folder_that_is_missing_is_made_for_its_owner_alone(tmp_pat
 
 def test_a_data_folder_that_cannot_be_made_is_named_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DatabaseReadOnly, match=r"cannot be created .*--data-dir"):
+    with pytest.raises(DatabaseReadOnly, match=r"cannot be created.*--data-dir"):
         connect_database(tmp_path / "file" / "data")

@@ -13,7 +13,7 @@ from random import Random
 
 from pydantic import SecretStr
 
-from postroom.core.errors import BadInput, DatabaseReadOnly
+from postroom.core.errors import BadInput
 from postroom.core.mail.files import mail_in
 from postroom.core.rules.draft import RuleDraft
 from postroom.operations.installation.demo import MARKER, demo_folder
@@ -26,6 +26,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.engine.serve_lock import FILE as LOCK_FILE
 from postroom.store.engine.serve_lock import serve_lock
 from postroom.store.rules.rules import add_rules
+from postroom.system.folder_errors import folder_error
 from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.correspondents import OWNER
 from postroom_sandbox.drip import drip
@@ -138,8 +139,7 @@ def held_demo_folder(data_dir: Path, fresh: bool) -> Generator[Path]:
                 _empty(folder)
             (folder / MARKER).touch()
         except OSError as error:
-            problem = f"the folder {folder} cannot be used ({error.strerror})"
-            raise DatabaseReadOnly(f"{problem}; choose one that you may write to with --data-dir") from error
+            raise folder_error(folder, error) from error
         yield folder
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postroom.core.errors import SettingsError
+from postroom.system.folder_errors import folder_error
 from postroom.system.private_files import DATABASE
 
 CONFIG = "POSTROOM_CONFIG"
@@ -84,7 +85,7 @@ def find_locations(named: object, environ: Mapping[str, str], cwd: Path) -> Loca
             raise SettingsError(f"{CONFIG}: there is no file {file}; name an existing file or unset the variable")
         return Locations(data, file, (file,), (earlier,) if named is None and data == earlier else ())
     searched = [folder / FILE_NAME for folder in ([data] if own is None else [data, own.config])]
-    file = next((each for each in searched if each.is_file()), None)
+    file = next((each for each in searched if _is_file(each)), None)
     in_cwd = [earlier] if named is None and data == earlier else []
     if file is None and (own is None or data != own.data):
         searched.append(cwd / FILE_NAME)
@@ -132,6 +133,14 @@ def advise_moving(locations: Locations, data_dir: Path, environ: Mapping[str, st
     if locations.file in locations.in_cwd:
         return f"using the settings in {locations.file}; to use them from any folder, set {CONFIG} to this path"
     return None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a file. If that cannot be told, it may hold settings, and to go on without them may be wrong."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise folder_error(path.parent, error) from error
 
 
 def _has_earlier(cwd: Path) -> bool:

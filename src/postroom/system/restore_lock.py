@@ -13,6 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from postroom.core.errors import DatabaseInUse
+from postroom.system.folder_errors import folder_error
 from postroom.system.private_files import open_private, private_folder
 
 FILE = "restore.lock"
@@ -36,6 +37,9 @@ def share_folder(folder: Path) -> int | None:
         raise DatabaseInUse(
             f"{folder} is being restored by process {holder or '?'}; start again when that has ended"
         ) from None
+    except OSError as error:
+        os.close(descriptor)
+        raise folder_error(folder, error) from error
     return descriptor
 
 

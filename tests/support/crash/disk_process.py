@@ -9,7 +9,6 @@ stopped it, and SIGCONT says so, the room is given back. It announces `accepted`
 import argparse
 import asyncio
 import os
-import pwd
 import resource
 import signal
 import tempfile
@@ -20,7 +19,7 @@ from postroom.core.errors import PostroomError
 from postroom.store.engine.opening import FILE, open_database
 from support.crash.counted_jobs import CATALOGUE
 from support.job_queue import JobQueue
-from support.processes import announce, log_to_stderr
+from support.processes import announce, give_up_root, log_to_stderr
 
 PARCEL_BYTES = 50_000
 AFTERWARDS = 5
@@ -70,15 +69,6 @@ async def load_everything() -> None:
     """Opens a database elsewhere: the program itself may lie where only root may look."""
     with tempfile.TemporaryDirectory() as folder:
         await (await open_database(Path(folder))).close()
-
-
-def give_up_root() -> None:
-    """Permission bits do not stop root."""
-    if os.geteuid() == 0:
-        nobody = pwd.getpwnam("nobody")
-        os.setgroups([])
-        os.setgid(nobody.pw_gid)
-        os.setuid(nobody.pw_uid)
 
 
 def parse() -> argparse.Namespace:

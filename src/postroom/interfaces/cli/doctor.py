@@ -30,7 +30,7 @@ def doctor(session: Session) -> None:
         try:
             found += session.call(health.database_checks, settings, vault_of(settings))
         except PostroomError as error:
-            found.append(health.unavailable(error))
+            found.append(health.unavailable(error, settings))
     else:
         found.append(health.NOT_CREATED)
     width = max(len(check.name) for check in found)

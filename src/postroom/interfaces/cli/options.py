@@ -17,6 +17,7 @@ DataDir = Annotated[
     typer.Option(
         "--data-dir",
         metavar="FOLDER",
+        readable=False,  # one that is not gets a better answer later
         help="The folder for all of Postroom's data (POSTROOM_DATA_DIR); `postroom doctor` names the default.",
     ),
 ]

@@ -4,6 +4,7 @@
 then a `Deferred` with the command's name and summary takes its place.
 """
 
+import errno
 import importlib
 import os
 import sys
@@ -197,6 +198,8 @@ def _report(error: PostroomError) -> int:
 
 def _unusable(error: OSError) -> PostroomError:
     """An error of the system, which a file or folder that may not be used causes, in one line."""
+    if error.errno == errno.ENOSPC:
+        return PostroomError("the disk is full; free some space")
     what = "" if error.filename is None else f"{error.filename}: "
     return PostroomError(
         f"{what}{error.strerror or type(error).__name__}; check that it exists and that you may use it, or choose "

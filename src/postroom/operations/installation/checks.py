@@ -16,8 +16,9 @@ from postroom.operations.rules.model import EndedLine
 from postroom.settings.locations import EARLIER_DATA_DIR, Locations
 from postroom.store.engine.write_ahead_log import CROWDED_BYTES, LONG_BYTES
 from postroom.store.jobs.leaders import OverdueWork
+from postroom.system.folder_errors import owner_of, why_database_unusable
 from postroom.system.http_server.listening import PAGES_INSTEAD, refusal
-from postroom.system.private_files import exposed_files
+from postroom.system.private_files import DATABASE, exposed_files
 
 Verdict = Literal["ok", "warn", "fail"]
 Facts = Mapping[str, object]
@@ -64,15 +65,22 @@ def certificate(name: str, ends_at: datetime, now: datetime) -> Check:
 
 
 def data_dir(folder: Path) -> Check:
+    if problem := why_database_unusable(folder / DATABASE):
+        found, _, remedy = problem.partition("; ")
+        return Check("data folder", "fail", found, remedy)
     if not folder.exists():
         remedy = "nothing to do for a new installation: the first start creates it; otherwise set --data-dir"
         return Check("data folder", "warn", f"{folder} does not exist", remedy)
     try:
         with TemporaryFile(dir=folder):
-            return Check("data folder", "ok", f"{folder} can be written")
+            pass
     except OSError as error:
         remedy = "allow the user that runs Postroom to write there, or set --data-dir"
         return Check("data folder", "fail", f"{folder} cannot be written: {error.strerror}", remedy)
+    if owner := owner_of(folder):
+        remedy = f"run Postroom as {owner}, who may be unable to use files that others have made there"
+        return Check("data folder", "warn", f"{folder} belongs to {owner}", remedy)
+    return Check("data folder", "ok", f"{folder} can be written")
 
 
 def file_modes(folder: Path) -> Check:

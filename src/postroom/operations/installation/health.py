@@ -102,11 +102,11 @@ def _certificate_checks(given: SubmissionSettings, now: datetime) -> list[Check]
     return [checks.certificate("submission certificate", ends_at, now)]
 
 
-def unavailable(error: PostroomError) -> Check:
+def unavailable(error: PostroomError, settings: Settings) -> Check:
     """Report that the database could not be opened or read."""
     remedy = (
         "check that the server runs and that POSTROOM_DATABASE_URL is right"
-        if isinstance(error, DatabaseUnavailable)
+        if isinstance(error, DatabaseUnavailable) and settings.database_url is not None
         else "the finding says what is wrong; fix that first"
     )
     return Check("database", "fail", without_secrets(str(error)), remedy)

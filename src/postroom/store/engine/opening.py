@@ -14,6 +14,7 @@ from postroom.store.engine.migrate import migrate
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.engine.uncreated import UncreatedDatabase
 from postroom.store.installation.health import refuse_unsafe
+from postroom.system.folder_errors import folder_error, why_database_unusable
 from postroom.system.private_files import DATABASE, make_private, open_private, private_folder
 from postroom.system.restore_lock import share_folder
 
@@ -30,6 +31,8 @@ async def open_database(
     data_dir: Path, url: str | None = None, *, allow_unsafe: bool = False, migrating: Migrating = migrate
 ) -> Database:
     """Open the database, ready for work: durable, and with the current schema."""
+    if url is None and (problem := why_database_unusable(data_dir / FILE)):
+        raise DatabaseReadOnly(problem)
     database = connect_database(data_dir, url, allow_unsafe=allow_unsafe)
     try:
         for loose in make_private(data_dir):
@@ -78,7 +81,11 @@ def _has_content(file: Path) -> bool:
     """Whether there is a database. If that cannot be told, opening it will give a better error."""
     try:
         return file.stat().st_size > 0
-    except (FileNotFoundError, NotADirectoryError):
+    except NotADirectoryError as error:
+        raise folder_error(file.parent, error) from error
+    except FileNotFoundError as error:
+        if file.parent.is_symlink() and not file.parent.exists():
+            raise folder_error(file.parent, error) from error
         return False
     except OSError:
         return True
@@ -88,9 +95,7 @@ def _make_folder(data_dir: Path) -> None:
     try:
         private_folder(data_dir)
     except OSError as error:
-        raise DatabaseReadOnly(
-            f"the data folder {data_dir} cannot be created ({error.strerror}); create it, or choose --data-dir"
-        ) from error
+        raise folder_error(data_dir, error) from error
 
 
 def _keep_private(file: Path) -> None:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from postroom.core.errors import AlreadyServed, DatabaseReadOnly
+from postroom.core.errors import AlreadyServed
+from postroom.system.folder_errors import folder_error
 
 FILE = "serve.lock"
 
@@ -52,22 +53,21 @@ def serve_lock(folder: Path) -> Generator[Callable[[str], None]]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(folder / FILE, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise DatabaseReadOnly(
-            f"the data folder {folder} cannot be used ({error.strerror}); choose one that you may write to with "
-            "--data-dir"
-        ) from error
+        raise folder_error(folder, error) from error
+    own = f"{os.getpid()}\n".encode()
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, own, 0)
         except BlockingIOError:
             holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").partition("\n")[0]
             raise AlreadyServed(
                 f"Postroom is already served from {folder}, by process {holder or '?'}; stop it first, or use "
                 "another --data-dir. (Other commands, and `postroom worker`, may run beside it.)"
             ) from None
-        os.ftruncate(descriptor, 0)
-        own = f"{os.getpid()}\n".encode()
-        os.pwrite(descriptor, own, 0)
+        except OSError as error:
+            raise folder_error(folder, error) from error
 
         def note(address: str) -> None:
             os.pwrite(descriptor, f"{address}\n".encode(), len(own))

@@ -1,6 +1,7 @@
 """A connection to a SQLite file: its setup, running a script on it, and translating its errors."""
 
 import contextlib
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,10 +14,13 @@ from postroom.store.engine.codecs import sqlite_value
 from postroom.store.engine.database import Notify, Rows, Script, ScriptRun, Single, Statement, Step, Text
 from postroom.store.engine.statements import Block
 from postroom.store.engine.write_ahead_log import KEPT_BYTES
+from postroom.system.folder_errors import why_database_unusable
 
 T = TypeVar("T")
 
 BUSY_TIMEOUT_MS = 10_000
+# With less, SQLite cannot make the index of its log, which it calls an I/O error.
+_LEAST_FREE_BYTES = 64 * 1024
 _SETTINGS = f"""
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
@@ -116,14 +120,11 @@ def translated(path: Path) -> Any:
     except apsw.FullError as error:
         raise errors.DatabaseFull(f"the disk that holds {path} is full; free some space") from error
     except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise errors.DatabaseReadOnly(
-            f"{path} cannot be written; check the permissions of the file and its folder, and that the disk is "
-            "not mounted read-only"
-        ) from error
+        problem = f"{path} cannot be written; check the permissions of the file and its folder"
+        raise errors.DatabaseReadOnly(why_database_unusable(path) or problem) from error
     except apsw.CantOpenError as error:
-        raise errors.DatabaseUnavailable(
-            f"{path} cannot be opened; check that its folder exists and is yours"
-        ) from error
+        problem = why_database_unusable(path) or f"{path} cannot be opened; check that its folder exists and is yours"
+        raise errors.DatabaseUnavailable(problem) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise errors.DatabaseCorrupt(
             f"{path} is damaged or not a SQLite database ({error}); restore a backup, or use another --data-dir"
@@ -140,5 +141,9 @@ def translated(path: Path) -> Any:
         if "no such table" not in str(error):
             raise errors.StoreError(f"SQLite: {error}; see `postroom doctor`") from error
         raise errors.SchemaMismatch(f"{path} is not up to date ({error}); run `postroom migrate`") from error
+    except apsw.IOError as error:
+        if shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
+            raise errors.DatabaseFull(f"the disk that holds {path} is full; free some space") from error
+        raise errors.StoreError(f"SQLite: {error}; see `postroom doctor`") from error
     except apsw.Error as error:
         raise errors.StoreError(f"SQLite: {error}; see `postroom doctor`") from error
