@@ -63,6 +63,25 @@ async def test_a_folder_that_may_not_be_entered(tmp_path: Path) -> None:
     assert sorted(each.name for each in folder.iterdir()) == before
 
 
+def test_a_home_that_may_not_be_entered_is_no_matter_to_who_names_a_folder(tmp_path: Path) -> None:
+    """Services and containers often have such a home."""
+    home = tmp_path / "home"
+    (home / ".config/postroom").mkdir(parents=True)
+    environment = open_home(home)
+    home.chmod(0)
+    for words in (["migrate"], ["mail", "list"]):
+        named = run_command([*words, "--data-dir", str(tmp_path / "data")], Path("/"), environment, powerless=True)
+        assert named.returncode == 0, named.stderr
+    refused = run_command(["mail", "list"], Path("/"), environment, powerless=True)
+    assert refused.returncode == 1
+    assert f"you may not write to {home}" in refused.stderr
+    home.chmod(0o700)
+    (home / ".config/postroom").chmod(0)
+    refused = run_command(["mail", "list"], Path("/"), environment, powerless=True)
+    assert refused.returncode == 2
+    assert f"let this user look into {home}/.config/postroom, or choose a folder" in refused.stderr
+
+
 def test_a_folder_of_another_user(tmp_path: Path) -> None:
     """Root can make one; anybody else finds one at the root of the disk."""
     folder = tmp_path / "data" if os.geteuid() == 0 else Path("/")

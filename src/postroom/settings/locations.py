@@ -85,7 +85,9 @@ def find_locations(named: object, environ: Mapping[str, str], cwd: Path) -> Loca
             raise SettingsError(f"{CONFIG}: there is no file {file}; name an existing file or unset the variable")
         return Locations(data, file, (file,), (earlier,) if named is None and data == earlier else ())
     searched = [folder / FILE_NAME for folder in ([data] if own is None else [data, own.config])]
-    file = next((each for each in searched if _is_file(each)), None)
+    # A service or a container has a folder of its own, and often a home that it may not look into.
+    has_own = named is not None
+    file = next((each for each in searched if _is_file(each, data, or_hidden=has_own)), None)
     in_cwd = [earlier] if named is None and data == earlier else []
     if file is None and (own is None or data != own.data):
         searched.append(cwd / FILE_NAME)
@@ -135,12 +137,17 @@ def advise_moving(locations: Locations, data_dir: Path, environ: Mapping[str, st
     return None
 
 
-def _is_file(path: Path) -> bool:
+def _is_file(path: Path, data: Path, *, or_hidden: bool) -> bool:
     """Whether it is a file. If that cannot be told, it may hold settings, and to go on without them may be wrong."""
     try:
         return path.is_file()
     except OSError as error:
-        raise folder_error(path.parent, error) from error
+        if path.parent == data:
+            raise folder_error(data, error) from error
+        if or_hidden:
+            return False
+        remedy = f"let this user look into {path.parent}, or choose a folder for data and settings with --data-dir"
+        raise SettingsError(f"{path}: cannot be read ({error.strerror}); {remedy}") from error
 
 
 def _has_earlier(cwd: Path) -> bool:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from postroom.settings.locations import SERVICE_DATA_DIR
+
 ServicePart = Literal["serve", "worker", "submission"]
 DESCRIPTIONS: dict[ServicePart, str] = {
     "serve": "Postroom: pages, mailboxes and jobs",
@@ -13,7 +15,7 @@ DESCRIPTIONS: dict[ServicePart, str] = {
 }
 MARK = "# Written by `postroom service install`, which writes it again: put changes into a drop-in (`systemctl edit`)."
 USER = "postroom"
-DATA_DIR = Path("/var/lib/postroom")
+DATA_DIR = SERVICE_DATA_DIR
 """Where the machine's services keep their data: systemd makes it, for their account alone."""
 MORE_STOP_S = 30
 """Seconds to stop, after those in which running jobs may end."""
