@@ -9,62 +9,12 @@ import pytest
 import postroom.store
 from postroom.store.engine.database import Transaction, Verb
 from support.faults import FailingAt, InjectedFault
-from support.store import (
-    fault_cases_accounts,
-    fault_cases_actions,
-    fault_cases_approvals,
-    fault_cases_backfill,
-    fault_cases_backfill_estimates,
-    fault_cases_clock,
-    fault_cases_contacts,
-    fault_cases_delivery,
-    fault_cases_inbox,
-    fault_cases_jobs,
-    fault_cases_learning,
-    fault_cases_mail,
-    fault_cases_model,
-    fault_cases_outbound,
-    fault_cases_outbound_figures,
-    fault_cases_pages,
-    fault_cases_people,
-    fault_cases_registry,
-    fault_cases_restores,
-    fault_cases_retention,
-    fault_cases_rules,
-    fault_cases_senders,
-    fault_cases_submissions,
-)
 from support.store.dump import Dump, dump
+from support.store.fault_cases import CASES
 from support.store.fault_cases_jobs import CHANGES_NOTHING, ONLY_ON, Case
 from support.store.job_setup import JobSetup
 from support.store.wake_ups import WOKEN, Ears
 
-SUBJECTS = (
-    fault_cases_accounts,
-    fault_cases_actions,
-    fault_cases_approvals,
-    fault_cases_backfill,
-    fault_cases_backfill_estimates,
-    fault_cases_clock,
-    fault_cases_contacts,
-    fault_cases_delivery,
-    fault_cases_jobs,
-    fault_cases_inbox,
-    fault_cases_learning,
-    fault_cases_mail,
-    fault_cases_model,
-    fault_cases_outbound,
-    fault_cases_outbound_figures,
-    fault_cases_people,
-    fault_cases_pages,
-    fault_cases_registry,
-    fault_cases_restores,
-    fault_cases_retention,
-    fault_cases_rules,
-    fault_cases_senders,
-    fault_cases_submissions,
-)
-CASES = {case.__name__: case for subject in SUBJECTS for case in subject.CASES}
 ELSEWHERE = {"apply", "apply_all"}  # test_migrate does the same to a database of its own
 
 

@@ -217,7 +217,11 @@ def test_tls_ends_the_time_in_which_only_localhost_is_answered(web: dict[str, ob
 
 
 def test_without_tls_no_other_name_can_be_added(tmp_path: Path) -> None:
-    environ = {"POSTROOM_WEB_LOCALHOST_ONLY": "true", "POSTROOM_WEB_ALLOWED_HOSTS": "localhost,mail.example.com"}
+    environ = {
+        "HOME": str(tmp_path),
+        "POSTROOM_WEB_LOCALHOST_ONLY": "true",
+        "POSTROOM_WEB_ALLOWED_HOSTS": "localhost,mail.example.com",
+    }
     with pytest.raises(SettingsError, match=r"to answer to mail\.example\.com, set web\.tls_certificate"):
         load_settings(environ=environ, cwd=tmp_path)
 

@@ -28,6 +28,7 @@ from postroom.store.engine.sqlite_connection import connect
 from support.clocks import ManualClock
 from support.postgres import PostgresServer
 from support.store.dump import Dump, dump
+from support.store.fault_cases import CASES
 from support.store.job_setup import JobSetup
 
 FOLDER = Path(__file__).with_name("frozen")
@@ -145,8 +146,6 @@ class _Freezer:
         self._count = 0
 
     async def freeze(self) -> None:
-        from conformance.test_every_statement_may_fail import CASES
-
         fills = {case: await self._filled([case]) for case in CASES.values()}
         missing, parts = set[str]().union(*fills.values()), list[str]()
         while missing:
