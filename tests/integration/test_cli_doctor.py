@@ -1,12 +1,18 @@
 """Each check of the doctor: what it accepts, what it refuses, and that it says what to do."""
 
+import os
+import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from postroom.operations.installation import checks
+from postroom.operations.accounts.account_status import AccountLine
+from postroom.operations.installation import checks, use_checks
+from postroom.operations.overview.first_steps import FirstStep, FirstSteps, StepName
+from postroom.settings.reading import Settings
+from postroom.store.engine.serve_lock import serve_lock
 from postroom.store.installation.health import NOT_CHECKED
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -49,7 +55,11 @@ def test_work_that_waits_for_a_wrong_time_is_counted_in_words():
 
 @pytest.mark.parametrize(
     ("made_at", "verdict", "found"),
-    [(None, "warn", "has made none"), (NOW - timedelta(days=3, hours=5), "ok", "made 3 days ago")],
+    [
+        (None, "warn", "has made none"),
+        (NOW - timedelta(days=3, hours=5), "ok", "made 3 days ago"),
+        (NOW - timedelta(days=8), "warn", "made 8 days ago"),
+    ],
 )
 def test_the_age_of_the_last_backup_is_told(made_at: datetime | None, verdict: str, found: str):
     check = checks.backup(made_at, NOW)
@@ -70,7 +80,7 @@ def test_a_schema_with_pending_migrations_is_refused_by_their_names():
     found = checks.schema(["jobs", "mail"])
     assert found.verdict == "fail"
     assert "jobs, mail" in found.found
-    assert "postroom migrate" in found.remedy
+    assert "postroom upgrade" in found.remedy
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -163,3 +173,55 @@ def test_anything_less_durable_in_postgres_fails_unless_the_user_allowed_it(fact
 )
 def test_postgres_below_14_is_refused(version: str, verdict: str):
     assert checks.postgres_version(version).verdict == verdict
+
+
+def test_the_time_zone_is_asked_for_where_days_would_begin_at_the_wrong_hour():
+    assert use_checks.time_zone("Europe/Berlin", True, "Europe/Paris").verdict == "ok"
+    assert use_checks.time_zone("UTC", False, "Etc/UTC").verdict == "ok"
+    assert use_checks.time_zone("UTC", False, None).verdict == "ok"
+    found = use_checks.time_zone("UTC", False, "Europe/Berlin")
+    assert found.verdict == "warn"
+    assert 'time_zone = "Europe/Berlin"' in found.remedy
+
+
+def test_whoever_serves_the_folder_is_named_and_a_port_that_is_taken_too(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        web = {"port": other.getsockname()[1]}
+        (found,) = use_checks.running(Settings(data_dir=tmp_path, web=web))  # type: ignore[arg-type]
+        assert (found.verdict, found.remedy.split("`")[1]) == ("warn", "postroom serve --port NUMBER")
+        with serve_lock(tmp_path) as note:
+            note("http://localhost:8025")
+            (found,) = use_checks.running(Settings(data_dir=tmp_path, web=web))  # type: ignore[arg-type]
+            assert found.verdict == "ok"
+            assert f"process {os.getpid()} at http://localhost:8025, since " in found.found
+
+
+OK, WARN, FAIL = (checks.Check(name, name, "", f"mend {name}") for name in ("ok", "warn", "fail"))
+
+
+def test_the_next_thing_to_do_is_what_fails_then_the_setup_then_what_is_doubtful():
+    assert use_checks.next_step([OK, WARN, FAIL], "connect") == "fail: mend fail"
+    assert use_checks.next_step([OK, WARN], "connect") == "connect"
+    assert use_checks.next_step([OK, WARN], None) == "warn: mend warn"
+    assert use_checks.next_step([OK], None) == "Everything is fine."
+    assert use_checks.by_urgency([OK, WARN, FAIL, OK]) == [FAIL, WARN, OK, OK]
+
+
+@pytest.mark.parametrize(
+    ("next_name", "active", "running", "acts", "command"),
+    [
+        ("connect", 0, False, None, "postroom account add imap"),
+        ("preview", 0, False, None, "postroom serve"),
+        ("preview", 0, True, None, "postroom mail list"),
+        ("rules", 0, True, None, "postroom rules starter list"),
+        ("on", 0, True, None, "postroom rules list"),
+        ("on", 1, True, None, "postroom account act ada@example.com"),
+        ("on", 1, True, NOW, "postroom resume"),
+    ],
+)
+def test_each_step_into_a_new_installation_has_its_command(
+    next_name: StepName, active: int, running: bool, acts: datetime | None, command: str
+):
+    steps = FirstSteps([FirstStep(next_name, False, True)], active, active)
+    line = use_checks.step_line(steps, [AccountLine("ada@example.com", "active", acts_from=acts)], is_running=running)
+    assert line.split("`")[1] == command

@@ -16,26 +16,32 @@ app = one_command()
 
 @app.command()
 def doctor(session: Session) -> None:
-    """Check the machine, the settings, the database, the keys, the accounts and their connectors.
+    """Check the machine, the settings, the database, the keys, the accounts and their connectors; say what to do next.
 
     Exits with 1 if something needs to be fixed.
     """
     from postroom.operations.installation import health
+    from postroom.operations.installation.checks import Check
     from postroom.operations.installation.database import is_created
+    from postroom.operations.installation.use_checks import NOT_STARTED, by_urgency, next_step
     from postroom.operations.installation.vault import vault_of
 
     settings = session.settings
-    found = health.machine_checks(settings, session.data_dir)
+    found, setup = health.machine_checks(settings, session.data_dir), None
     if is_created(settings):
         try:
             found += session.call(health.database_checks, settings, vault_of(settings))
+            setup = session.call(health.setup_step, settings)
         except PostroomError as error:
             found.append(health.unavailable(error, settings))
     else:
         found.append(health.NOT_CREATED)
-    width = max(len(check.name) for check in found)
+        setup = NOT_STARTED
+    found, width = by_urgency(found), max(len(check.name) for check in found)
     for check in found:
         show_json(check) if session.as_json else _show(check, width)
+    step = next_step(found, setup)
+    session.show_line(Check("next", "ok", step), f"\nNext: {step}")
     if any(check.verdict == "fail" for check in found):
         raise typer.Exit(1)
 

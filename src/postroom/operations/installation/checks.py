@@ -27,6 +27,7 @@ MIB = 1024 * 1024
 SKEW_WARNS_S = 1.0
 SKEW_FAILS_S = 5.0
 OLDEST_POSTGRES = 14
+OLD_BACKUP = timedelta(days=8)
 CERTIFICATE_WARNS = timedelta(days=14)
 
 
@@ -54,7 +55,9 @@ def backup(made_at: datetime | None, now: datetime) -> Check:
     if made_at is None:
         remedy = "make one with `postroom backup FILE`, unless you back up the database by other means"
         return Check("backup", "warn", "`postroom backup` has made none here", remedy)
-    return Check("backup", "ok", f"the last was made {(now - made_at).days} days ago, at {made_at:%Y-%m-%d %H:%M} UTC")
+    found = f"the last was made {counted((now - made_at).days, 'day')} ago, at {made_at:%Y-%m-%d %H:%M} UTC"
+    remedy = "make a new one with `postroom backup FILE`, on another disk"
+    return passes_if("backup", now - made_at < OLD_BACKUP, found, remedy, "warn")
 
 
 def certificate(name: str, ends_at: datetime, now: datetime) -> Check:
@@ -141,7 +144,7 @@ def bind(host: str, exposed: Sequence[str], allowed: bool, sign_in: bool, localh
 
 def schema(pending: list[str]) -> Check:
     found = f"{len(pending)} migrations pending: {', '.join(pending)}" if pending else "up to date"
-    return passes_if("schema", not pending, found, "run `postroom migrate`")
+    return passes_if("schema", not pending, found, "stop Postroom and run `postroom upgrade`, or `postroom migrate`")
 
 
 def clock(before: datetime, database: datetime, after: datetime) -> Check:

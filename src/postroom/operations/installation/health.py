@@ -13,7 +13,7 @@ from postroom.core.errors import DatabaseUnavailable, PostroomError, SettingsErr
 from postroom.mailboxes.gmail.from_settings import pubsub_key_file
 from postroom.mailboxes.gmail.service_account import ServiceAccountKeyFile
 from postroom.operations.accounts import account_checks
-from postroom.operations.installation import checks
+from postroom.operations.installation import checks, use_checks
 from postroom.operations.installation.checks import Check
 from postroom.operations.installation.demo import is_demo
 from postroom.operations.rules.model import model_status
@@ -39,7 +39,9 @@ from postroom.system.wall_clock import Clock, wall_clock
 from postroom.telemetry.logs import without_secrets
 from postroom.vault.sealing import Vault
 
-NOT_CREATED = Check("database", "warn", "not created yet", "run `postroom migrate`, or start Postroom")
+NOT_CREATED = Check(
+    "database", "warn", "not created yet", "connect a mailbox with `postroom account add imap`, or start Postroom"
+)
 
 
 def machine_checks(settings: Settings, data_dir: Path | None) -> list[Check]:
@@ -52,6 +54,8 @@ def machine_checks(settings: Settings, data_dir: Path | None) -> list[Check]:
         checks.file_modes(settings.data_dir),
         checks.disk_space(settings.data_dir, settings.disk_reserve_mib),
         _bind_check(settings),
+        *use_checks.running(settings),
+        _zone_check(settings, data_dir),
         *_certificate_checks(settings.submission, wall_clock()),
         *account_checks.google_checks(settings),
         *([] if hints_key is None else [_hints_key_check(hints_key)]),
@@ -73,6 +77,7 @@ async def database_checks(
         checks.clock(before, cast("datetime", known["now"]), after),
         checks.backup(last_backup(settings.data_dir), after),
         *([] if missing else [*await _leader_checks(database), *await _protection_checks(database)]),
+        *([] if missing else await use_checks.use_checks(database, settings, clock)),
         *([] if missing else await _kept_checks(database, settings, vault, clock())),
         *([] if missing else await _budget_checks(database, settings, clock)),
     ]
@@ -88,6 +93,11 @@ def _folder_checks(folder: Path, named: Path | None) -> list[Check]:
         *([checks.earlier_place(advice)] if advice else []),
         *(checks.other_folder(each, is_demo(each)) for each in others),
     ]
+
+
+async def setup_step(database: Database, settings: Settings, clock: Clock = wall_clock) -> str | None:
+    """The next step into a new installation; None when they are behind, or cannot be told yet."""
+    return None if await pending(database) else await use_checks.setup_step(database, settings, clock)
 
 
 def _certificate_checks(given: SubmissionSettings, now: datetime) -> list[Check]:
@@ -110,6 +120,11 @@ def unavailable(error: PostroomError, settings: Settings) -> Check:
         else "the finding says what is wrong; fix that first"
     )
     return Check("database", "fail", without_secrets(str(error)), remedy)
+
+
+def _zone_check(settings: Settings, data_dir: Path | None) -> Check:
+    _, origins = trace_settings({"data_dir": data_dir})
+    return use_checks.time_zone(settings.time_zone, origins["time_zone"] != "default", use_checks.machine_zone())
 
 
 def _open_settings_file(data_dir: Path | None) -> Path | None:
