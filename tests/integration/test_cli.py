@@ -285,7 +285,7 @@ def test_an_unknown_state_of_jobs_is_refused_with_those_that_exist(shell: Shell)
 def test_the_doctor_finds_a_new_installation_in_order_and_leaves_it_alone(shell: Shell):
     assert shell("doctor", "--json") == 0
     assert {row["verdict"] for row in shell.json()} <= {"ok", "warn"}
-    assert "postroom account add imap" in shell.json()[-1]["found"], "it ends with the next thing to do"
+    assert "postroom init" in shell.json()[-1]["found"], "it ends with the next thing to do"
     assert list(shell.folder.iterdir()) == []
 
 

@@ -210,10 +210,10 @@ def test_the_next_thing_to_do_is_what_fails_then_the_setup_then_what_is_doubtful
 @pytest.mark.parametrize(
     ("next_name", "active", "running", "acts", "command"),
     [
-        ("connect", 0, False, None, "postroom account add imap"),
+        ("connect", 0, False, None, "postroom init"),
         ("preview", 0, False, None, "postroom serve"),
         ("preview", 0, True, None, "postroom mail list"),
-        ("rules", 0, True, None, "postroom rules starter list"),
+        ("rules", 0, True, None, "postroom init"),
         ("on", 0, True, None, "postroom rules list"),
         ("on", 1, True, None, "postroom account act ada@example.com"),
         ("on", 1, True, NOW, "postroom resume"),

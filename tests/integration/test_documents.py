@@ -175,6 +175,7 @@ END
 # Pages that a test of their own runs.
 ELSEWHERE = {
     "docs/how-to/install.md": "test_install.py",
+    "docs/how-to/keep.md": "test_keep.py",
     "docs/tutorial/first-ten-minutes.md": "test_tutorial.py",
 }
 # Pages that do not run yet.

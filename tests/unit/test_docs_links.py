@@ -18,9 +18,16 @@ FILE = re.compile(r"(?<![\w/.<*~-])(?:[\w.-]+/)*(?:[\w-]+\.(?:py|sql|toml|lock)\
 MODULE = re.compile(r"(?<![\w./-])(?:postroom|postroom_sandbox|postroom_simulator|support)(?:\.[a-z_]+)+(?![\w.*-])")
 NAMED_IN = re.compile(r"`(\w+)` in `([\w/]+\.(?:py|sql))`")
 # Files that a person, a build or a running Postroom makes.
-MADE = {"connectors/", "postroom.toml", "serve.lock", "restore.lock", "dist/", "digest.py", "NNNN_name.sql"} | {
-    "connectors/gmail-ADDRESS/"
-}
+MADE = {
+    "connectors/",
+    "backups/",
+    "postroom.toml",
+    "serve.lock",
+    "restore.lock",
+    "dist/",
+    "digest.py",
+    "NNNN_name.sql",
+} | {"connectors/gmail-ADDRESS/"}
 # Where a path that a page names may begin.
 ROOTS = (ROOT, ROOT / "src", ROOT / "src/postroom", ROOT / "src/postroom/store", ROOT / "tests", DOCS)
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)

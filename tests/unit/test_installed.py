@@ -6,7 +6,7 @@ import pytest
 
 from postroom import __version__
 from postroom.operations.installation.changelog import changes_since, lines_above
-from postroom.operations.installation.installed import command_for
+from postroom.operations.installation.installed import command_for, removal_for
 
 FROM_FILE = {"url": "file:///tmp/postroom-0.1.0-py3-none-any.whl", "archive_info": {}}
 CHANGES = """\
@@ -31,10 +31,14 @@ CHANGES = """\
     ("marker", "origin", "command"),
     [
         ("uv-receipt.toml", {}, "uv tool upgrade postroom"),
-        ("uv-receipt.toml", FROM_FILE, "uv tool install --force postroom-VERSION-py3-none-any.whl"),
+        ("uv-receipt.toml", FROM_FILE, "uv tool install --constraints dist/constraints.txt dist/postroom-*.whl"),
         ("pipx_metadata.json", {}, "pipx upgrade postroom"),
-        ("pipx_metadata.json", FROM_FILE, "pipx install --force postroom-VERSION-py3-none-any.whl"),
-        ("pyvenv.cfg", {}, "{prefix}/bin/python -m pip install --upgrade postroom"),
+        (
+            "pipx_metadata.json",
+            FROM_FILE,
+            'pipx install --force --pip-args="--constraint $PWD/dist/constraints.txt" dist/postroom-*.whl',
+        ),
+        ("pyvenv.cfg", {}, "{prefix}/bin/pip install --upgrade postroom"),
     ],
 )
 def test_each_installer_replaces_what_it_installed(
@@ -42,6 +46,19 @@ def test_each_installer_replaces_what_it_installed(
 ) -> None:
     (tmp_path / marker).touch()
     assert command_for(tmp_path, origin) == command.format(prefix=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("marker", "command"),
+    [
+        ("uv-receipt.toml", "uv tool uninstall postroom"),
+        ("pipx_metadata.json", "pipx uninstall postroom"),
+        ("pyvenv.cfg", "{prefix}/bin/pip uninstall postroom"),
+    ],
+)
+def test_each_installer_removes_what_it_installed(tmp_path: Path, marker: str, command: str) -> None:
+    (tmp_path / marker).touch()
+    assert removal_for(tmp_path, FROM_FILE) == command.format(prefix=tmp_path)
 
 
 def test_a_clone_is_pulled_and_a_container_is_started_anew(tmp_path: Path) -> None:

@@ -33,6 +33,13 @@ BACKUPS = "backups"
 _OWN_FOLDERS = ("connectors", BACKUPS)
 
 
+# Kept for as long as the data is; settings and backups that the user has made are not among them.
+_DATA = (
+    *(f"{DATABASE}*", "ballast", "keys.json*", ".keys.json*", "timeline.json*", "forms.secret*", "backup-replaced-*"),
+    *("serve.lock", "restore.lock", "upgrade.lock", "this-is-a-demo", "mailbox.json*", ".restoring"),
+)
+
+
 class ExposedFile(NamedTuple):
     """A file or folder that users other than its owner can read or write."""
 
@@ -101,6 +108,12 @@ def exposed_files(data_dir: Path) -> list[ExposedFile]:
             if not stat.S_ISLNK(status.st_mode) and stat.S_IMODE(status.st_mode) & OTHERS:
                 found.append(ExposedFile(path, stat.S_IMODE(status.st_mode), wanted))
     return found
+
+
+def files_kept(data_dir: Path) -> list[Path]:
+    """The files and folders of the data folder in which Postroom keeps data: not the settings, nor other backups."""
+    folders = [data_dir / name for name in _OWN_FOLDERS if os.path.lexists(data_dir / name)]
+    return [path for pattern in _DATA for path in sorted(data_dir.glob(pattern))] + folders
 
 
 def is_open_to_others(path: Path) -> bool:

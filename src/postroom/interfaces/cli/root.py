@@ -83,6 +83,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "migrate": "Bring the database up to date.",
         "backup": "Back up all of Postroom's data into one file, while it runs.",
         "restore": "Restore a backup, while no Postroom process runs.",
+        "uninstall": "Say what there is of Postroom on this machine, and remove what you choose.",
         "outbound": "List and settle outgoing mail; see how fairly it is served; simulate the queue.",
         "tenant": "Add the tenants on whose account mail is sent; pause them, set their weights.",
         "sender": "Add the users who may submit mail; throttle, release or disable them.",

@@ -22,7 +22,7 @@ app = one_command()
 @app.command()
 def upgrade(
     session: Session,
-    check: Annotated[bool, Argument("Only say what would be done; exit with 1 if migrations are pending.")] = False,
+    check: Annotated[bool, Argument("Only say what would be done, and what changed since the version before.")] = False,
     no_backup: Annotated[bool, Argument("Make no backup first: you have another.")] = False,
 ) -> None:
     """Back up, bring the database up to the version of this program, and check it.
@@ -33,21 +33,18 @@ def upgrade(
     from postroom.operations.installation import health, upgrades
     from postroom.operations.installation.database import is_created
     from postroom.operations.installation.installed import install_command
-    from postroom.operations.installation.vault import vault_of
 
     settings = session.settings
     in_use = run_briefly(upgrades.in_use_by(settings)) if is_created(settings) else None
     if check:
         plan, command = session.call(upgrades.plan_upgrade, settings, in_use), install_command()
         session.show_line({**asdict(plan), "install": command}, _plan_lines(session, plan, command))
-        raise typer.Exit(1 if plan.pending else 0)
+        return
     if in_use is not None:
         raise DatabaseInUse(f"the data is in use {in_use}; stop Postroom first, then run `postroom upgrade` again")
     with shown_progress(session.as_json) as progress:
         done = session.call(upgrades.upgrade, settings, backs_up=not no_backup, progress=progress)
-    failed = [
-        each for each in session.call(health.database_checks, settings, vault_of(settings)) if each.verdict == "fail"
-    ]
+    failed = [each for each in session.call(health.schema_checks) if each.verdict == "fail"]
     session.show_line(
         {"since": done.since, "applied": done.applied, "backup": done.backup and str(done.backup), "failed": failed},
         _done_lines(session, done, failed),
@@ -85,8 +82,10 @@ def _done_lines(session: Session, done: "Upgraded", failed: "list[Check]") -> st
         return "up to date"
     lines = [] if done.backup is None else [f"backup   {done.backup}"]
     lines += [f"applied  {name}" for name in done.applied]
-    lines += [f"fail     {each.name}: {each.found} -> {each.remedy}" for each in failed] or ["checked  all is well"]
+    lines += [f"fail     {each.name}: {each.found} -> {each.remedy}" for each in failed] or [
+        "checked  the database is intact"
+    ]
     if done.backup is not None:
         back = session.command_line(f"restore --replace {done.backup}")
         lines.append(f"To go back: install Postroom {done.since} again and run `{back}`.")
-    return "\n".join([*lines, f"Next: {'see `postroom doctor`' if failed else 'start Postroom again'}"])
+    return "\n".join([*lines, f"Next: {'see' if failed else 'start Postroom again, and see'} `postroom doctor`"])

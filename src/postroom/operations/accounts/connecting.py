@@ -160,11 +160,12 @@ def _removed_row(removed: RemovedAccount) -> Mapping[str, object]:
     return account_row(removed.account)
 
 
-def _end_by_hand(removed: RemovedAccount) -> Sequence[str]:
+def what_remains(removed: RemovedAccount) -> Sequence[str]:
+    """What the user has to end by hand, if the provider could not be reached."""
     return () if removed.consent_ended else (provider_named(removed.account.provider).end_by_hand,)
 
 
-@CONNECTORS.operation(ADMINISTER, command("account remove {account}", row=_removed_row, line=LINE, notes=_end_by_hand))
+@CONNECTORS.operation(ADMINISTER, command("account remove {account}", row=_removed_row, line=LINE, notes=what_remains))
 async def remove_account(by: Caller, settings: Settings, vault: Vault, /, account: AccountName) -> RemovedAccount:
     """Remove an account: revoke its consent, wipe its secrets; its mail and history stay. Safe to repeat."""
     import httpx2

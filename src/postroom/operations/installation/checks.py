@@ -205,12 +205,12 @@ def sqlite_durability(facts: Facts) -> list[Check]:
     return [
         passes_if("journal", journal == "wal", f"journal_mode={journal}", remedy),
         passes_if("durability", synchronous in {"2", "3", "full", "extra"}, f"synchronous={synchronous}", remedy),
-        _integrity(str(facts["quick_check"])),
+        integrity(str(facts["quick_check"])),
         sqlite_library(str(facts["sqlite_version"])),
     ]
 
 
-def _integrity(found: str) -> Check:
+def integrity(found: str) -> Check:
     if found == "not checked":
         remedy = "too much is being written; run it again at a quieter time"
         return Check("integrity", "warn", "quick_check: not done", remedy)

@@ -39,9 +39,7 @@ from postroom.system.wall_clock import Clock, wall_clock
 from postroom.telemetry.logs import without_secrets
 from postroom.vault.sealing import Vault
 
-NOT_CREATED = Check(
-    "database", "warn", "not created yet", "connect a mailbox with `postroom account add imap`, or start Postroom"
-)
+NOT_CREATED = Check("database", "warn", "not created yet", "connect a mailbox with `postroom init`, or start Postroom")
 
 
 def machine_checks(settings: Settings, data_dir: Path | None) -> list[Check]:
@@ -93,6 +91,13 @@ def _folder_checks(folder: Path, named: Path | None) -> list[Check]:
         *([checks.earlier_place(advice)] if advice else []),
         *(checks.other_folder(each, is_demo(each)) for each in others),
     ]
+
+
+async def schema_checks(database: Database) -> list[Check]:
+    """Check what an upgrade has changed."""
+    known = await facts(database)
+    found = [checks.integrity(str(known["quick_check"]))] if database.dialect == "sqlite" else []
+    return [checks.schema(await pending(database)), *found]
 
 
 async def setup_step(database: Database, settings: Settings, clock: Clock = wall_clock) -> str | None:

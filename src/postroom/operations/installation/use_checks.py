@@ -19,7 +19,7 @@ from postroom.system.http_server.listening import open_listener
 from postroom.system.wall_clock import Clock
 
 WELL = "Everything is fine."
-NOT_STARTED = "connect a mailbox: `postroom account add imap`; or look around first: `postroom demo`"
+NOT_STARTED = "connect a mailbox and choose rules: `postroom init`; or look around first: `postroom demo`"
 SAME_DAY = {"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Universal", "Zulu"}
 START = "start it with `postroom serve`, or `postroom service install`"
 
@@ -111,7 +111,7 @@ def step_line(steps: FirstSteps, accounts: Sequence[AccountLine], *, is_running:
         case "preview":
             return "start Postroom, which fetches your mail and changes nothing: `postroom serve`"
         case "rules":
-            return "choose rules: `postroom rules starter list`"
+            return "see what rules would do with your mail, and choose some: `postroom init`"
         case "on" if not steps.active_rules:
             return "switch a rule on: `postroom rules list`, then `postroom rules enable NAME`"
         case "on":
