@@ -58,7 +58,9 @@ async def test_a_folder_that_may_not_be_entered(tmp_path: Path) -> None:
     before = sorted(each.name for each in folder.iterdir())
     folder.chmod(0)
     for command in COMMANDS:
-        assert f"you may not write to {folder}; run `chmod u+rwx {folder}`" in refused(command, folder), command
+        assert f"you may not write to the data folder {folder}; run `chmod u+rwx {folder}`" in refused(
+            command, folder
+        ), command
     folder.chmod(0o700)
     assert sorted(each.name for each in folder.iterdir()) == before
 

@@ -39,8 +39,8 @@ def why_unusable(folder: Path) -> str | None:
         return f"{missing}the disk that holds {existing} is mounted read-only; mount it to be written, {OTHERWISE}"
     owner = owner_of(existing)
     if owner is None:
-        name = missing or "the data folder: "
-        return f"{name}you may not write to {existing}; run `chmod u+rwx {existing}`, {OTHERWISE}"
+        where = f"{missing}you may not write to" if missing else "you may not write to the data folder"
+        return f"{where} {existing}; run `chmod u+rwx {existing}`, {OTHERWISE}"
     if missing:
         return f"{missing}{existing} belongs to {owner}; create it yourself, {OTHERWISE}"
     return f"the data folder {existing} belongs to {owner}; run this command as {owner}, {OTHERWISE}"
