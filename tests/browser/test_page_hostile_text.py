@@ -25,6 +25,7 @@ FORMS = [
     "/rules/starter",
     "/connectors/new",
     "/connectors/imap",
+    "/start",
     "/backfill/new",
     "/outbound/simulate",
 ]

@@ -210,8 +210,8 @@ async def test_a_mailbox_is_connected_step_by_step(setup: IntakeSetup, tmp_path:
             assert parse_qs(urlsplit(ended_at).query)["state"] == parse_qs(urlsplit(address).query)["state"]
             answer = await submit(page, "/connectors/new/finish", {"answer": ended_at})
             assert said_in(answer).mood == "good", said_in(answer).sentence
-            assert answer.headers["location"] == f"/connectors/gmail/{quote(f'gmail:user:{ADA}', safe='')}"
     (account,) = await list_accounts(setup.database)
+    assert answer.headers["location"] == f"/start?account={account.id}", "a look at its mail comes next"
     assert (account.email, account.state) == (ADA, "active")
     assert (await setup.audited())[-1].startswith("account.")
 

@@ -21,7 +21,7 @@ from support.page_app import visiting_pages, visitor
 from support.page_setup import ARCHIVED, EVENT, PARCEL, SHOPS, new_mailbox
 from support.store.mail_setup import ENDPOINT, OWNER, Sample
 
-TITLES = ["Connect a mailbox", "Preview what it would do", "Choose rules", "Switch on"]
+TITLES = ["Connect your mailbox", "Look at your newest mail", "Choose rules", "Turn Postroom on"]
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ async def test_the_last_step_is_to_switch_acting_on(page: httpx2.AsyncClient, sq
     await box.rules(SHOPS)
     assert await steps(page) == ["done", "done", "done", "next"]
     text = await shown(page)
-    assert "Switch acting on" in text
+    assert '<a class="btn primary" href="/start">Turn Postroom on</a>' in text
     assert "is decided in shadow" in text
     await sqlite.run(act_from(id, wall_clock(), signature("person:ida", "operator", "go"), wall_clock()))
     assert await steps(page) == []

@@ -1,5 +1,7 @@
 """Connecting a mailbox over IMAP on the page, with a real Dovecot behind it."""
 
+import html
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -51,10 +53,10 @@ async def test_a_mailbox_is_connected_and_its_password_renewed(
     answer = await submit(page, "/connectors/imap/connect", filled_in(dovecot, dovecot.new_user()))
     said = said_in(answer)
     assert said.mood == "good", said.sentence
-    assert f"{OWNER} is connected to 127.0.0.1" in said.sentence
+    assert f"{OWNER} is connected to 127.0.0.1." in said.sentence
     assert "Mail cannot be sent: no server for sending answers at 127.0.0.1:465, 127.0.0.1:587." in said.sentence
-    assert answer.headers["location"] == "/connectors/imap/imap%3Auser%3Amara%40lindqvist.example"
-    shown = (await page.get(answer.headers["location"])).text
+    assert answer.headers["location"].startswith("/start?account="), "a look at its mail comes next"
+    shown = (await page.get("/connectors/imap/imap%3Auser%3Amara%40lindqvist.example")).text
     assert "port" in shown
     assert "no server was given" in shown
     (account,) = await list_accounts(setup.database)
@@ -63,7 +65,7 @@ async def test_a_mailbox_is_connected_and_its_password_renewed(
     refusing = refuse_sign_in(account.id, account.servers.given_at, reason, signed(), setup.clock())
     assert await setup.database.run(refusing)
     shown = (await page.get("/connectors")).text
-    assert "needs its password" in shown
+    assert "password refused" in shown
     assert "it does not accept the password" in shown
     assert f"/connectors/imap?email={OWNER.replace('@', '%40')}" in shown
     assert "its password is renewed" in (await page.get("/connectors/imap", params={"email": OWNER})).text
@@ -73,27 +75,42 @@ async def test_a_mailbox_is_connected_and_its_password_renewed(
     assert (renewed.id, renewed.state) == (account.id, "active")
 
 
-async def test_what_is_wrong_is_said_and_nothing_is_stored(
+async def test_what_is_wrong_is_said_at_its_field_and_nothing_is_stored(
     setup: IntakeSetup, page: httpx2.AsyncClient, dovecot: ImapServer
 ) -> None:
     right = filled_in(dovecot, dovecot.new_user())
-    for change, said in [
-        ({"password": "wrong"}, "does not accept the user name or the password"),
-        ({"password": ""}, "password: is empty"),
-        ({"imap_port": "70000"}, "is no port"),
-        ({"imap_port": "²"}, "is no port"),
-        ({"imap_security": "plain"}, "is none of them"),
-        ({"labels_as": "stickers"}, "is none of them"),
-        ({"certificates": "none"}, "contains no certificates"),
-        ({"certificates": ""}, "is not secure"),
-        ({"imap_host": "a/b"}, "is no host name"),
-        ({"email": "nobody"}, "is not a mail address"),
+    for field, value, wrong, said in [
+        ("password", "wrong", "password", "127.0.0.1 refused the password. Check the address and the password."),
+        ("password", "", "password", "Enter the password, or an app password of your provider."),
+        ("imap_port", "70000", "imap_port", "is no port. Use a number from 1 to 65535."),
+        ("imap_port", "²", "imap_port", "is no port. Use a number from 1 to 65535."),
+        ("imap_port", "1", "imap_host", "127.0.0.1 didn’t answer. Check its name and port, or try again later."),
+        ("imap_security", "plain", "imap_security", "is none of them."),
+        ("labels_as", "stickers", "labels_as", "is none of them."),
+        ("certificates", "none", "certificates", "These are no certificates in PEM."),
+        ("certificates", "", "imap_host", "is not secure"),
+        ("imap_host", "a/b", "imap_host", "is no host name."),
+        ("email", "nobody", "email", "This is not a mail address. Write it as ada@example.com."),
     ]:
-        answer = said_in(await submit(page, "/connectors/imap/connect", right | change))
-        assert answer.mood == "bad", change
-        assert said in answer.sentence
-        assert PASSWORD not in answer.sentence
+        answer = await submit(page, "/connectors/imap/connect", right | {field: value})
+        assert answer.status_code == 303, field
+        shown = html.unescape((await page.get(answer.headers["location"])).text)
+        marked = re.findall(r'name="(\w+)"[^>]* aria-invalid="true" aria-describedby="problem', shown)
+        assert marked == ([wrong] if wrong not in ("imap_security", "labels_as") else []), (field, value)
+        (problem,) = re.findall(r'id="problem"[^>]*>.*?<bdi>(.*?)</bdi>', shown)
+        assert said in problem, (field, value)
+        kept = right | {field: value}
+        assert f'name="user_name" value="{kept["user_name"]}"' in shown
+        assert f'name="email" value="{kept["email"]}"' in shown
+        assert not re.search(r'type="password"[^>]* value=', shown), "a password is typed again"
+        assert PASSWORD not in shown
     assert await list_accounts(setup.database) == []
+
+
+async def test_a_refused_form_is_forgotten_in_time_and_then_empty(page: httpx2.AsyncClient) -> None:
+    shown = await page.get("/connectors/imap", params={"draft": "gone"})
+    assert shown.status_code == 200
+    assert 'id="problem"' not in shown.text
 
 
 async def test_an_address_from_a_link_is_shown_as_text(page: httpx2.AsyncClient) -> None:

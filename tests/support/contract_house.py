@@ -33,6 +33,8 @@ FORMS = (
     "/connectors/new",
     "/outbound/simulate",
     "/rules/import",
+    "/start",
+    "/start/on",
     "/rules/new",
     "/rules/starter",
     "/settings/sign-in",

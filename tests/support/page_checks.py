@@ -22,7 +22,8 @@ _FOUND = """() => {
     for (const { name, value } of each.attributes)
       if (/^(data-)?(on|hx-on)/.test(name) || (/hx-(get|post|sse)/.test(name) && !value.startsWith("/")))
         say(`attribute ${name}`, each);
-  for (const each of document.querySelectorAll("a, form, [formaction]"))
+  // A link of ours that leads away says so.
+  for (const each of document.querySelectorAll("a:not([rel~=external]), form, [formaction]"))
     for (const name of ["href", "action", "formaction"])
       if (each.hasAttribute(name) && new URL(each.getAttribute(name), location.href).origin !== location.origin)
         say("leads away", each);

@@ -69,6 +69,9 @@ ONLY_FORMS = {
     "/rules/simulate": ANSWER,
     "/rules/simulations/{task}/cancel": ANSWER,
     "/rules/draft": ANSWER,
+    "/start/look": ANSWER,
+    "/start/count": ANSWER,
+    "/start/choose": ANSWER,
     "/outbound/simulate": ANSWER,
     "/outbound/simulate/cancel": ANSWER,
 }

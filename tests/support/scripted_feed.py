@@ -20,6 +20,7 @@ from postroom.operations.overview.attention import Attention
 from postroom.operations.overview.first_steps import FirstSteps
 from postroom.operations.overview.overview import ControlState, HiddenToday, Overview
 from postroom.operations.overview.road import Road
+from postroom.operations.overview.today import Today
 from postroom.operations.parts import Parts
 from postroom.operations.rules.model import ModelStatus
 from postroom.settings.reading import Settings
@@ -122,6 +123,9 @@ class ScriptedFeed(Overview):
 
     async def hidden_today(self, most: int = 5) -> HiddenToday:
         return HiddenToday(0, ())
+
+    async def today(self) -> Today:
+        return Today(NOON, (), 0, is_more=False)
 
     async def control_state(self) -> ControlState:
         return self.now

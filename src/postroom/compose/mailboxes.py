@@ -5,7 +5,8 @@ a remote one does.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -69,6 +70,11 @@ class Mailboxes:
 
     async def source(self, account_id: UUID) -> MailSource:
         return await (await self._provider(account_id)).source(account_id)
+
+    @contextlib.asynccontextmanager
+    async def opened_source(self, _database: Database, account_id: UUID) -> AsyncGenerator[MailSource]:
+        """Open the mailbox for reading; it stays open as long as this object does."""
+        yield await self.source(account_id)
 
     async def sent_mail(self, account_id: UUID) -> SentMailbox:
         return await (await self._provider(account_id)).sent_mail(account_id)

@@ -25,7 +25,6 @@ from postroom.compose.switchboard import dispatcher_of, keeper_of, open_services
 from postroom.compose.tasks import allow_open_files, background, settle_memory, share_with_threads
 from postroom.compose.worker import running_jobs
 from postroom.core.errors import StoreError
-from postroom.core.mail.mailbox import MailboxOf
 from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.tally import Gauges
 from postroom.intake.disk import DiskReserve
@@ -153,7 +152,7 @@ async def _serving(
         *approval_routes(settings, services.database),
     ]
     async with (
-        pages_application(services, routes, mailboxes.mailbox) as application,
+        pages_application(services, routes, mailboxes) as application,
         certificates_of(web) as tls,
         serving(
             application,
@@ -171,15 +170,16 @@ async def _serving(
 
 @contextlib.asynccontextmanager
 async def pages_application(
-    services: Services, routes: Sequence[BaseRoute], mailbox_of: MailboxOf | None = None
+    services: Services, routes: Sequence[BaseRoute], mailboxes: Mailboxes | None = None
 ) -> AsyncGenerator[Starlette]:
     """Create the application: the pages with their sign-in, and these other routes.
 
-    `mailbox_of` opens mailboxes for reading.
+    Pages read from `mailboxes` what is not stored.
     """
     settings, parts = services.settings, services.parts
     web = settings.web
-    parts.mailbox_of = mailbox_of
+    if mailboxes is not None:
+        parts.mailbox_of, parts.open_source = mailboxes.mailbox, mailboxes.opened_source
     site = Site(parts, functools.partial(_shown_account, settings, services.database))
     api = Api(services, Door(services, web.allowed_hosts), signs_in=web.sign_in)
     try:
@@ -196,6 +196,7 @@ async def pages_application(
             )
     finally:
         parts.estimate_runs.close()
+        parts.first_looks.close()
 
 
 def _hooks(settings: Settings, services: Services, http: httpx2.AsyncClient) -> list[Route]:

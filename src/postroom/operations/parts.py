@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from postroom.operations.outbound.outbound_overview import OutboundOverview
     from postroom.operations.overview.overview import Overview
     from postroom.operations.people.refusals import Refusals
+    from postroom.operations.preview.first_looks import FirstLooks
+    from postroom.operations.preview.preview_account import OpenSource
     from postroom.operations.rules.rule_matches import RuleMatcher
     from postroom.vault.sealing import Vault
 
@@ -43,7 +45,7 @@ class Parts:
     """Each part is made when it is first needed. Those that remember something live as long as the server.
 
     `others` are parts that only some processes have. `mailbox_of` opens mailboxes for reading what is not stored, such
-    as the HTML of a message; `tokens` are the access tokens of connected accounts.
+    as the HTML of a message, `open_source` for reading all of it; `tokens` are the access tokens of connected accounts.
     """
 
     def __init__(
@@ -53,12 +55,14 @@ class Parts:
         clock: Clock = wall_clock,
         *others: object,
         mailbox_of: "MailboxOf | None" = None,
+        open_source: "OpenSource | None" = None,
         tokens: "AccountTokens | None" = None,
     ) -> None:
         self.settings = settings
         self.database = database
         self.clock = clock
         self.mailbox_of = mailbox_of
+        self.open_source = open_source
         self._tokens = tokens
         self._others: dict[Any, object] = {Settings: settings, Database: database, Clock: clock}
         # Under their base classes too: a server may be put together with a kind of its own.
@@ -190,6 +194,12 @@ class Parts:
         from postroom.operations.mail.mail_html import HtmlReader
 
         return HtmlReader(self.database, self.mailbox_of)
+
+    @cached_property
+    def first_looks(self) -> "FirstLooks":
+        from postroom.operations.preview.first_looks import FirstLooks
+
+        return FirstLooks(self.database, self.settings, self.clock, self.open_source)
 
     @cached_property
     def searches(self) -> "SearchLimiter":

@@ -31,6 +31,20 @@ SERVER_LABELS: Mapping[LabelsAs, str] = {
     "keywords": "keywords: a message can have several",
     "folders": "folders: a label moves the message",
 }
+SIGN_IN_REFUSED: Mapping[str, str] = {
+    "password": "{host} refused the password. Check the address and the password. Most providers want an app password.",
+    "app_password": "{host} wants an app password, not your usual one.",
+    "expired": "This password has expired. Set a new one at your provider, then enter it here.",
+    "policy": "{host} doesn’t let this user in. Ask your provider to allow IMAP.",
+    "web": "{host} wants you to sign in on the web once and confirm it was you. Then try again.",
+    "insecure": "{host} wants a secured connection. Choose its port for TLS, or STARTTLS.",
+}
+"""What a server that refused to let the user in wants, by the cause."""
+SERVER_PROBLEMS: Mapping[str, str] = {
+    "not_found": "No mail server was found for this address. Enter the one that your provider names.",
+    "unreachable": "{host} didn’t answer. Check its name and port, or try again later.",
+    "certificates": "These are no certificates in PEM. Paste the whole text, from -----BEGIN CERTIFICATE----- on.",
+}
 
 
 def account_state(state: str, sign_in: SignIn, *, needs_repair: bool = False) -> str:

@@ -15,7 +15,7 @@ from postroom.operations.accounts.accounts import AccountName, check_in_use, fin
 from postroom.operations.accounts.acting import ActingAccount, begin_acting, describe_acting, plan_acting
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import CONNECTORS
-from postroom.operations.operation import Argument, dialogue
+from postroom.operations.operation import Argument, dialogue, flow
 from postroom.operations.rules.rules import list_rules, switch_rule
 from postroom.operations.rules.starter_rules import add_starters
 from postroom.store.engine.ids import new_id
@@ -34,7 +34,7 @@ def describe_switching(on: SwitchedOn, given: Mapping[str, Any]) -> str:
     return describe_acting(on.acting, given)
 
 
-@CONNECTORS.operation(ANSWER_AGAIN, dialogue("init"))
+@CONNECTORS.operation(ANSWER_AGAIN, flow("/start/on/yes"), dialogue("init"))
 async def switch_on(
     by: Caller,
     /,

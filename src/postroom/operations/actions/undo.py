@@ -88,7 +88,7 @@ def undo_words(undo: RequestedUndo) -> str:
     return "It is already undone." if undo.state == "completed" else "It is being undone."
 
 
-@MAIL.operation(STEER, flow("/mail/bring-back"), dialogue("undo"))
+@MAIL.operation(STEER, flow("/mail/bring-back"), flow("/today/undo"), dialogue("undo"))
 async def undo_selection(by: Caller, /, selection: UndoSelection, dry_run: bool = False) -> Undone:
     """Undo everything in a selection."""
     if not selection.in_words().keys() - {"until", "account"}:

@@ -21,6 +21,7 @@ from postroom.operations.overview.attention import Attention, needs_attention
 from postroom.operations.overview.channels import changes_on
 from postroom.operations.overview.first_steps import FirstSteps, first_steps
 from postroom.operations.overview.road import Road, read_road
+from postroom.operations.overview.today import Today, read_today
 from postroom.operations.rules.model import ModelStatus, model_status
 from postroom.settings.sections import ModelSettings
 from postroom.store.accounts import accounts
@@ -111,6 +112,10 @@ class Overview:
             return HiddenToday(0, ())
         asked = MailQuestion(kind="mail", state="hidden", since=since)
         return HiddenToday(count, (await list_lines(self.database, asked, most)).lines)
+
+    async def today(self) -> Today:
+        """Return what was done since the owner's midnight and not undone."""
+        return await read_today(self.database, self.clock(), self.zone)
 
     async def count_waiting(self) -> int:
         """Return the number of actions that wait for a yes."""

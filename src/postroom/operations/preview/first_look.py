@@ -104,6 +104,10 @@ class FirstLook:
         """What the rules in use and the chosen starters would have done with this mail when it came."""
         return _count(self._seen, self._foresee(chosen), as_it_came=True)
 
+    def effect_of(self, names: Names, chosen: Names) -> RuleEffect:
+        """The part of that effect which rules with these names have."""
+        return _count(self._seen, self._decided_by(names, chosen), as_it_came=True)
+
     def effect_since(self, since: datetime, chosen: Names) -> RuleEffect:
         """What they will do with the mail since then, as it is now: what left the inbox before does not leave it."""
         late = [each for each in self._seen if each.at >= since]
@@ -120,7 +124,10 @@ class FirstLook:
 
     def examples_of(self, chosen: Names, names: Names) -> Sequence[LookExample]:
         """The newest messages that rules with these names would have decided, as far as possible of several senders."""
-        return _examples(each for each in self._foresee(chosen) if not set(each.rules).isdisjoint(names))
+        return _examples(self._decided_by(names, chosen))
+
+    def _decided_by(self, names: Names, chosen: Names) -> "list[_Foreseen]":
+        return [each for each in self._foresee(chosen) if not set(each.rules).isdisjoint(names)]
 
     def _foresee(self, chosen: Names) -> list[_Foreseen]:
         return _foresee(self._seen, self._rules, self._rules.in_use | self._rules.ids_of(chosen))

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
+
 from postroom.core.actions.action import Actor, RecordedType, undo_type
 from postroom.core.actions.steps import shown
 from postroom.core.actions.undo import why_not_undoable
@@ -46,6 +48,16 @@ class Undoable(NamedTuple):
     id: UUID
     account_id: UUID
     message_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class DoneAlike:
+    """Actions that did the same to as many messages. `left_inbox` if these were in the inbox, and left it."""
+
+    action_type: str
+    parameters: Mapping[str, Any]
+    left_inbox: bool
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,13 @@ def undoable(
     named = None if askers is None else "".join(f"|{each}|" for each in askers)
     rows = yield sql("select_undoable", rule_name, *texts, only_hiding, named, since, until, most)
     return read_rows(Undoable, rows)
+
+
+@query
+def count_done(since: datetime, most: int) -> Script[list[DoneAlike]]:
+    """Count the newest of the actions done since then that can be undone, by what they did."""
+    rows = yield sql("count_done_since", since, most)
+    return [DoneAlike(action, orjson.loads(parameters), bool(left), count) for action, parameters, left, count in rows]
 
 
 @query

@@ -8,6 +8,7 @@ from starlette.routing import Route
 from postroom.core.access import OWN, OWN_AGAIN
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
+from postroom.interfaces.dashboard.after_connecting import page_after_connecting
 from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
@@ -56,7 +57,8 @@ class ConnectPage(DashboardPage):
         answer = form.required("answer", "paste the address that the browser ended at")
         connected = await self._parts.consents.finish(form.visitor.form_token, answer, form.by.signature)
         account = connected.account
-        to = f"/connectors/gmail/{quote(account.endpoint_identity, safe='')}"
+        own_page = f"/connectors/gmail/{quote(account.endpoint_identity, safe='')}"
+        to = page_after_connecting(self._parts, account, own_page)
         return Confirmation(" ".join((f"{account.email} is connected.", *connected.warnings)), to)
 
     async def _forget(self, form: Form) -> Confirmation:

@@ -7,6 +7,7 @@ from starlette.routing import Route
 
 from postroom.core.errors import NotFound
 from postroom.core.mail.providers import PROVIDERS
+from postroom.interfaces.dashboard.after_connecting import page_after_connecting
 from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
@@ -40,7 +41,8 @@ class ConnectFieldsPage(DashboardPage):
         name = provider.facts.name
         connected = await connect_with_fields(form.by, self._settings, name, email, given)
         account = connected.account
-        to = f"/connectors/{quote(name)}/{quote(account.endpoint_identity, safe='')}"
+        own_page = f"/connectors/{quote(name)}/{quote(account.endpoint_identity, safe='')}"
+        to = page_after_connecting(self._parts, account, own_page)
         return Confirmation(" ".join((f"{account.email} is connected {provider.facts.way}.", *connected.warnings)), to)
 
 

@@ -6,13 +6,19 @@ safely stop them. Resuming is not safe, so people prove again who they are.
 
 from collections.abc import AsyncIterator, Mapping
 
+from starlette.routing import Route
+
+from postroom.core.counted import counted
 from postroom.core.queue.queues import EMAIL, GATEWAY, HISTORY
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.display import TIER_KINDS, shown, span, words
 from postroom.interfaces.dashboard.flow import Place, Ribbon
+from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.actions.undo import UndoSelection, undo_selection
+from postroom.operations.mail.mail_lines import read_since
 from postroom.operations.overview.overview import WINDOWS, WindowName
 from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
@@ -65,6 +71,7 @@ class OverviewPage(DashboardPage):
             "ribbons": _ribbons(road),
             "window": window,
             "windows": [(each, each) for each in WINDOWS],
+            "today": await self._overview.today(),
             "hidden": await self._overview.hidden_today(),
             "spend": spend,
             "spent": _spend_parts(spend),
@@ -73,6 +80,17 @@ class OverviewPage(DashboardPage):
 
     def changes(self) -> AsyncIterator[None]:
         return self._overview.changes()
+
+    def actions(self) -> list[Route]:
+        return [form_route(self._site, "/today/undo", self._undo_today)]
+
+    async def _undo_today(self, form: Form) -> Confirmation:
+        """Undo all that was done since the midnight before the page was shown."""
+        since = read_since(form.required("since", "open the page again"), self._clock())
+        undone = await undo_selection(form.by, UndoSelection(since=since))
+        if not undone.actions:
+            return Confirmation("Nothing to undo.")
+        return Confirmation(f"Undoing {counted(undone.actions, 'action')} on {counted(undone.messages, 'message')}.")
 
 
 def _spend_parts(spend: ModelStatus | None) -> list[Part]:

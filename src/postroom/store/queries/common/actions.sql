@@ -144,6 +144,21 @@ WHERE a.state IN ('completed', 'failed', 'canceled') AND a.actor <> 'undo'
         WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of' AND u.state IN ('queued', 'executing', 'completed'))
 ORDER BY a.executed_at DESC, a.id DESC LIMIT :most
 
+-- name: count_done_since(since, most)
+-- The newest of those that were done since then and can be undone, counted by action, and by whether the message was in
+-- the inbox before.
+SELECT action_type, parameters, left_inbox, count(*) FROM (
+    SELECT a.action_type, CAST(a.parameters_json AS text) AS parameters,
+        a.undo_hint_json -> 'inverse_parameters' ->> 'add_labels' LIKE '%"INBOX"%' AS left_inbox
+    FROM actions a
+    WHERE a.state = 'completed' AND a.actor <> 'undo' AND a.undo_hint_json ->> 'inverse_action' <> 'none'
+        AND a.executed_at >= :since
+        AND NOT EXISTS (SELECT 1 FROM action_links l JOIN actions u ON u.id = l.cause_action_id
+            WHERE l.effect_action_id = a.id AND l.relation_type = 'undo_of'
+                AND u.state IN ('queued', 'executing', 'completed'))
+    ORDER BY a.executed_at DESC LIMIT :most) AS found
+GROUP BY action_type, parameters, left_inbox
+
 -- name: select_decisions(message_id)
 SELECT id, account_id, message_id, generation, source, shadow, rule_id, rule_name, action_type, parameters_json,
     confidence, needs_approval, rationale, safety_json, model, prompt_version, alternatives_json, created_at

@@ -9,9 +9,9 @@ from starlette.routing import Route
 
 from postroom.core.access import ANSWER
 from postroom.core.errors import BadInput, Conflict, NotFound
+from postroom.interfaces.dashboard.drafts import Drafts
 from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
 from postroom.interfaces.dashboard.page import DashboardPage
-from postroom.interfaces.dashboard.pages.rules.drafts import Drafts
 from postroom.interfaces.dashboard.pages.rules.edited import EXAMPLE, EditedRule, check, edited_from, edited_of
 from postroom.interfaces.dashboard.pages.rules.fields import ACTIONS, CONDITIONS, prefilled
 from postroom.interfaces.dashboard.pages.rules.listing import rule_id

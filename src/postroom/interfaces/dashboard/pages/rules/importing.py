@@ -10,9 +10,9 @@ from starlette.routing import Route
 
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
+from postroom.interfaces.dashboard.drafts import Drafts
 from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
 from postroom.interfaces.dashboard.page import DashboardPage
-from postroom.interfaces.dashboard.pages.rules.drafts import Drafts
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.rules.rule_exchange import RuleFormat, enable_rules, format_of
