@@ -14,7 +14,7 @@ from postroom.core.errors import BadInput
 from postroom.core.moments import LONG_AGO
 from postroom.interfaces.cli.files import read_text, write_text
 from postroom.interfaces.cli.output import show_json, show_list
-from postroom.interfaces.cli.progress import Progress
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.session import Session
 from postroom.operations.operation import Argument
 
@@ -83,8 +83,8 @@ def simulate(
         found = _read(file) if file is not None else _preset(preset or USUAL_PRESET)
         scenario = found.changed(changes.flood, changes.slots, changes.seed)
         title, work = scenario.name, ScenarioWorkload(scenario)
-    progress = Progress()
-    results = compare(work, names, lambda name, begun: progress.show(f"{name}: {begun:,} mails"))
+    with progress(session.as_json) as report:
+        results = compare(work, names, lambda name, begun: report(f"{name}: mails", begun))
     if svg is not None:
         from postroom_simulator.picture import simulation_file
 

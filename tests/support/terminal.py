@@ -65,3 +65,12 @@ def at_terminal(
         process.kill()
         process.communicate()
         os.close(ours)
+
+
+def shown_by(file: int, text: str, patience_s: float) -> str:
+    """What a terminal shows until this text."""
+    shown, end = "", time.monotonic() + patience_s
+    while text not in shown:
+        assert select.select([file], [], [], max(0, end - time.monotonic()))[0], f"{text!r} is not shown: {shown!r}"
+        shown += os.read(file, 4096).decode()
+    return shown

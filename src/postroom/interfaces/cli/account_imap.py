@@ -11,6 +11,7 @@ import typer
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
 from postroom.interfaces.cli.account_adding import AddOptions, asked, show_connected
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session
 from postroom.interfaces.cli.typed_secrets import typed_secret
@@ -251,7 +252,9 @@ def _show_preview(session: Session, email: str, tried: "TriedServers", passwords
         _say("The inbox is empty: there is nothing to show yet.")
         return
     fetching = fetch_to_preview(email, tried.servers, passwords.imap, MOST_PREVIEWED, reading)
-    preview_fetched(session, run_briefly(fetching))
+    with progress(session.as_json):
+        fetched = run_briefly(fetching)
+    preview_fetched(session, fetched)
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from postroom.core.backfill.standing import Standing
 from postroom.interfaces.cli.output import show_json, show_one
+from postroom.interfaces.cli.progress import drawn_bar
 from postroom.operations.backfill.backfills import job_row
 from postroom.words.backfill import cents, dollars, length
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from postroom.interfaces.cli.session import Session
     from postroom.operations.backfill.backfill_estimate import BackfillOutcome, MadeEstimate, RangeForm
     from postroom.operations.backfill.backfill_progress import BackfillDetail
-
-BAR = 20
 
 
 def estimate_row(made: "MadeEstimate") -> dict[str, object]:
@@ -113,8 +112,7 @@ def _found_lines(mail: "Sequence[FoundMail]") -> "Iterator[str]":
 
 def progress_line(job: "BackfillJob", at: Standing, *, bar: bool = True) -> str:
     """How far a job is, in one line."""
-    filled = round(at.share * BAR)
-    parts = [f"[{'#' * filled}{'-' * (BAR - filled)}] {at.percent} %" if bar else f"{at.percent} %"]
+    parts = [drawn_bar(at.share, at.percent) if bar else f"{at.percent} %"]
     parts.append(f"{at.read:,} read" if at.expected is None else f"{at.read:,} of about {at.expected:,} read")
     parts.append(f"{at.per_hour:,.0f} an hour")
     today = f"today {dollars(job.spent_today_micros)} of {cents(job.daily_cost_cap_cents)}"

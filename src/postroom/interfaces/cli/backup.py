@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from postroom.interfaces.cli.backup_output import keys_line, manifest_row, shown_progress
+from postroom.interfaces.cli.backup_output import keys_line, manifest_row
 from postroom.interfaces.cli.output import show_json
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.operation import Argument
@@ -33,8 +34,8 @@ def backup(
 
     settings = session.settings
     needed = session.call(keys_in_use) if is_created(settings) else []
-    with shown_progress(session.as_json) as progress:
-        made = run_briefly(back_up(settings, file.absolute(), needed, with_keys, progress))
+    with progress(session.as_json) as report:
+        made = run_briefly(back_up(settings, file.absolute(), needed, with_keys, report))
     size = file.stat().st_size
     if session.as_json:
         show_json(manifest_row(file, made, bytes=size))

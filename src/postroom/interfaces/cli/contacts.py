@@ -8,6 +8,7 @@ import typer
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.files import read_bytes
 from postroom.interfaces.cli.output import show_json
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.operation import Argument
@@ -31,7 +32,8 @@ def import_(
     found = read_contacts(read_bytes(file, LARGEST_FILE + 1, remedy="give the file of an address book"))
     if not found.contacts:
         raise BadInput("FILE", f"{file}: {found.problems[0]}", "export the address book as vCard or CSV")
-    kept = session.act(import_contacts, found, account)
+    with progress(session.as_json):
+        kept = session.act(import_contacts, found, account)
     if session.as_json:
         show_json({**kept._asdict(), "problems": list(found.problems)})
         return

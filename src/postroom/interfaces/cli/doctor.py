@@ -6,6 +6,7 @@ import typer
 
 from postroom.core.errors import PostroomError
 from postroom.interfaces.cli.output import cell, show_json
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.session import Session, one_command
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def doctor(session: Session) -> None:
     found, setup = health.machine_checks(settings, session.data_dir), None
     if is_created(settings):
         try:
-            found += session.call(health.database_checks, settings, vault_of(settings))
+            with progress(session.as_json):
+                found += session.call(health.database_checks, settings, vault_of(settings))
             setup = session.call(health.setup_step, settings)
         except PostroomError as error:
             found.append(health.unavailable(error, settings))

@@ -7,6 +7,7 @@ from typing import Annotated
 from postroom.interfaces.cli.one_or_many import Found, OneOrMany
 from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.parameters import Without
+from postroom.interfaces.cli.progress import report
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.jobs import jobs
@@ -55,5 +56,5 @@ def _act(session: Session, verb: Verb, job_id: str | None, selection: JobSelecti
 
     asked = {name: str(value) for name, value in asdict(selection).items() if value is not None}
     act = {"retry": jobs.retry_job, "cancel": jobs.cancel_job, "dismiss": jobs.dismiss_job}[verb]
-    act_on_all = partial(jobs.apply_to_jobs, verb=verb, asked=asked)
+    act_on_all = partial(jobs.apply_to_jobs, verb=verb, asked=asked, report=lambda seen, _done: report("jobs", seen))
     OneOrMany("job", jobs.JOB.find, PAST[verb], act, find, act_on_all).run(session, job_id, selection, yes=yes)

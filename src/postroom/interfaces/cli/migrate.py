@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from postroom.interfaces.cli.backup_output import shown_progress
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.operation import Argument
 
@@ -27,9 +27,9 @@ def migrate(
     if check:
         names, state = session.call(database.pending), "pending"
     else:
-        with shown_progress(session.as_json) as progress:
+        with progress(session.as_json) as report:
             backs_up = False if no_backup else None
-            done = session.call(upgrades.upgrade, session.settings, backs_up=backs_up, progress=progress)
+            done = session.call(upgrades.upgrade, session.settings, backs_up=backs_up, progress=report)
         names, state = done.applied, "applied"
         if done.backup is not None and not session.as_json:
             typer.echo(f"backup   {done.backup}")

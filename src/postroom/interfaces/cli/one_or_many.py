@@ -9,6 +9,7 @@ import typer
 
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.session import Session
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class OneOrMany(NamedTuple):
             kinds = ", ".join(f"{count:,} {each}" for each, count in sorted((by_type or {}).items()))
             of = f" ({kinds})" if kinds else ""
             typer.confirm(f"{several}{of} would be {self.done}. Do it?", abort=True, err=True)
-        done = session.act(self.act_on_all, ids=ids) if ids else 0
+        with progress(session.as_json):
+            done = session.act(self.act_on_all, ids=ids) if ids else 0
         changed = f"; {len(ids) - done:,} changed meanwhile and stay as they are" if done < len(ids) else ""
         line = f"{self.done.capitalize()}: {done:,} of {several}{changed}." if ids else f"No {self.noun} matches."
         types = {} if by_type is None else {"by_type": by_type}

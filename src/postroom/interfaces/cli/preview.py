@@ -1,6 +1,5 @@
 """`postroom preview`: show what Postroom would do with mail in files. It changes nothing."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, field
 from functools import partial
@@ -21,6 +20,7 @@ from postroom.interfaces.cli.files import read_bytes
 from postroom.interfaces.cli.filter_files import rules_in
 from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.preview_output import Shown, show_preview
+from postroom.interfaces.cli.progress import progress, report
 from postroom.interfaces.cli.rule_options import read_drafts
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.operation import Argument
@@ -34,7 +34,6 @@ from postroom.operations.preview.preview_summary import summarise
 
 app = one_command()
 
-PROGRESS_EVERY = 250
 MOST_FETCHED = 10_000
 SHIPPED, OWN = "default", "own"
 
@@ -125,13 +124,20 @@ class _Known(NamedTuple):
 def _preview(
     session: Session, name: str, mail: Mail, known: _Known, source: str, drafts: list[RuleDraft] | None
 ) -> Shown:
+    with progress(session.as_json, moves=False):
+        return _preview_all(session, name, mail, known, source, drafts)
+
+
+def _preview_all(
+    session: Session, name: str, mail: Mail, known: _Known, source: str, drafts: list[RuleDraft] | None
+) -> Shown:
     now = session.clock()
     history = read_history(mail(), frozenset(map(own_address, known.users)), _looking)
     recipient = recipient_of(history, known.users, known.people, known.ingestion, known.hosts)
     chosen = session.call(choose_rules, session.settings, source, drafts, recipient, now)
     previewer = Previewer(chosen.rules, chosen.recipient, now)
-    preview_all(mail(), previewer, history.senders.total(), _previewing)
-    _progress("", 0)
+    count = history.senders.total()
+    preview_all(mail(), previewer, count, lambda number: report("previewing", number, count))
     rows = previewer.finish()
     check_is_mail(name, rows)
     for warning in [*user_warnings(history, known.users, recipient), *_warnings_of(chosen)]:
@@ -160,13 +166,12 @@ def _in_files(path: Path) -> Iterator[IncomingMessage]:
 def _fetch(session: Session, account: str, most: int) -> FetchedMail:
     """Return the newest mail of a mailbox, read over the network."""
     open_source = partial(session.application.open_source, session.settings)
-    found = session.call(fetch_mail, account, most, open_source, reading)
-    _progress("", 0)
-    return found
+    with progress(session.as_json):
+        return session.call(fetch_mail, account, most, open_source, reading)
 
 
 def reading(number: int) -> None:
-    _progress(f"reading the mailbox: {number:,} messages", number)
+    report("reading the mailbox", number)
 
 
 def _choose_drafts(rules: Path | None, starter: Sequence[str] | None) -> tuple[str, list[RuleDraft] | None]:
@@ -207,15 +212,5 @@ def _contacts(path: Path) -> frozenset[str]:
     return read.addresses
 
 
-def _previewing(number: int) -> None:
-    _progress(f"{number:,} messages", number)
-
-
 def _looking(number: int) -> None:
-    _progress(f"looking for your own mail: {number:,} messages", number)
-
-
-def _progress(text: str, number: int) -> None:
-    """Print one line on a terminal, over the previous one; an empty text clears it."""
-    if sys.stderr.isatty() and number % PROGRESS_EVERY == 0:
-        typer.echo(f"\r\x1b[K{text}", nl=False, err=True)
+    report("looking for your own mail", number)

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.interfaces.cli.backup_output import manifest_row, shown_progress
+from postroom.interfaces.cli.backup_output import manifest_row
 from postroom.interfaces.cli.operator import operator_signature
 from postroom.interfaces.cli.output import show_json
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.operation import Argument
@@ -40,12 +41,12 @@ def restore(
 
     settings = session.settings
     if check:
-        with shown_progress(session.as_json) as progress:
-            checked = backups.check(file, progress)
+        with progress(session.as_json) as report:
+            checked = backups.check(file, report)
         _show_checked(session, file, checked)
         return
-    with shown_progress(session.as_json) as progress:
-        done = run_briefly(backups.restore(settings, file, replace, operator_signature(), progress))
+    with progress(session.as_json) as report:
+        done = run_briefly(backups.restore(settings, file, replace, operator_signature(), report))
     missing = backups.missing_keys(done.manifest, vault_of(settings))
     found = {
         "restored": str(file),

@@ -20,6 +20,7 @@ from postroom.core.errors import NothingHere
 from postroom.interfaces.cli.enter import at_terminal, presses
 from postroom.interfaces.cli.options import AsJson, DataDir, settings_for
 from postroom.interfaces.cli.output import Row, show_line, show_list, show_one, show_result
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.whole_help import WholeHelp
 from postroom.system.service_manager import report_ready
@@ -89,7 +90,8 @@ class Session:
             found = await find_named(operation, by.database, arguments)
             return await run_operation(operation, Parts(self.settings, by.database, by.clock), by, found)
 
-        return self.act(asked)
+        with progress(self.as_json):
+            return self.act(asked)
 
     def ask(self, function: Callable[..., Coroutine[Any, Any, T]], **arguments: Any) -> T:
         """Run the operation that this function is, in a command written by hand, and return its answer."""

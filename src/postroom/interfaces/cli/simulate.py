@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.output import cell, show_json, show_list
-from postroom.interfaces.cli.progress import Progress
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.rule_options import read_drafts
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.operation import Argument
@@ -51,12 +52,10 @@ def simulate(
 
 def run_simulation(session: Session, change: ChangeOfRules, mail: PastMail = ALL_MAIL) -> None:
     """Replay the mail, and print what the change would have changed."""
-    settings, progress = session.settings, Progress()
-
-    def report(done: int, total: int) -> None:
-        progress.show(f"{done:,} of {total:,} messages replayed", is_last=done >= total)
-
-    found = session.call(simulate_change, settings, change, session.clock(), report, mail)
+    settings = session.settings
+    with progress(session.as_json) as report:
+        replayed = partial(report, "replaying messages")
+        found = session.call(simulate_change, settings, change, session.clock(), replayed, mail)
     _show(found, estimate_cost(found, settings.model), session.as_json)
 
 

@@ -9,6 +9,7 @@ from postroom.core.counted import counted
 from postroom.core.errors import BadInput
 from postroom.core.short_ids import short_id
 from postroom.interfaces.cli.output import cell
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.actions.undo import (
     UndoSelection,
@@ -54,7 +55,8 @@ def undo(
 def _undo_all(session: Session, selection: UndoSelection, *, yes: bool, dry_run: bool) -> None:
     if selection.by is not None and not yes:
         _show_first(session, selection, is_asked=not dry_run)
-    undone = session.act(undo_selection, selection, dry_run)
+    with progress(session.as_json):
+        undone = session.act(undo_selection, selection, dry_run)
     would = "Would undo" if dry_run else "Undoing"
     line = f"{would} {counted(undone.actions, 'action')} on {counted(undone.messages, 'message')}."
     row = {**undone._asdict(), "dry_run": dry_run}

@@ -7,7 +7,7 @@ import typer
 
 from postroom.core.counted import counted
 from postroom.core.errors import DatabaseInUse
-from postroom.interfaces.cli.backup_output import shown_progress
+from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session, one_command
 from postroom.operations.operation import Argument
@@ -42,8 +42,8 @@ def upgrade(
         return
     if in_use is not None:
         raise DatabaseInUse(f"the data is in use {in_use}; stop Postroom first, then run `postroom upgrade` again")
-    with shown_progress(session.as_json) as progress:
-        done = session.call(upgrades.upgrade, settings, backs_up=not no_backup, progress=progress)
+    with progress(session.as_json) as report:
+        done = session.call(upgrades.upgrade, settings, backs_up=not no_backup, progress=report)
     failed = [each for each in session.call(health.schema_checks) if each.verdict == "fail"]
     session.show_line(
         {"since": done.since, "applied": done.applied, "backup": done.backup and str(done.backup), "failed": failed},
