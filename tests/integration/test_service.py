@@ -54,6 +54,15 @@ def test_a_service_of_ones_own_keeps_its_data_where_commands_look_for_it(tmp_pat
     analyzed(tmp_path, "verify", "--user", file)
 
 
+def test_a_service_is_not_set_up_without_the_settings_that_are_used_here(tmp_path: Path) -> None:
+    """They are read because of the folder, in which the service does not run."""
+    (tmp_path / "postroom.toml").write_text("")
+    refused = postroom(tmp_path, "service", "install", "--user", "--root", str(tmp_path), "--yes")
+    assert refused.returncode == 2
+    assert f"the settings in {tmp_path / 'postroom.toml'} are read in this folder only" in refused.stderr
+    assert not list(tmp_path.rglob("postroom.service"))
+
+
 def test_installing_again_changes_nothing_and_a_file_of_others_is_kept(tmp_path: Path) -> None:
     install = ("service", "install", "--root", str(tmp_path))
     assert postroom(tmp_path, *install, "--yes").returncode == 0

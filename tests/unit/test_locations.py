@@ -160,7 +160,7 @@ def test_a_file_in_the_current_folder_is_named_where_it_counts(home: Path, here:
     for named in (None, "data"):
         told = advice(home, here, named)
         assert told is not None
-        assert f"{file}; to use them from any folder, set POSTROOM_CONFIG" in told
+        assert f"{file}; to use them from any folder, move the file to {home / CONFIG}, or set POSTROOM_CONFIG" in told
     file.write_text('data_dir = "mail"\n')
     told = advice(home, here)
     assert told is not None

@@ -133,7 +133,8 @@ def advise_moving(locations: Locations, data_dir: Path, environ: Mapping[str, st
             f"and run: mkdir -m 700 -p {home} && mv {moved} {home}/"
         )
     if locations.file in locations.in_cwd:
-        return f"using the settings in {locations.file}; to use them from any folder, set {CONFIG} to this path"
+        moved = "" if own is None else f"move the file to {own.config}, or "
+        return f"using the settings in {locations.file}; to use them from any folder, {moved}set {CONFIG} to its path"
     return None
 
 

@@ -49,6 +49,9 @@ def install(
     if not dry_run:
         manager.check()
     settings = session.settings
+    if user and (file := _file_of_this_folder(session.data_dir)):
+        problem = f"the settings in {file} are read in this folder only, where no service runs"
+        raise BadInput("--user", problem, "run `postroom doctor` here: it says how to move them")
     data_dir = settings.data_dir.absolute() if user else DATA_DIR
     plan = ServicePlan(part, service.running_program(), data_dir, settings.jobs.drain_s, user)
     files = service.planned_files(manager, plan)
@@ -88,6 +91,14 @@ def status(session: Session, user: ForUser = False, root: Root = None) -> None:
         if each.suffix == service.UNIT
     ]
     session.show_list(rows, ("unit", "state", "file"))
+
+
+def _file_of_this_folder(data_dir: Path | None) -> Path | None:
+    """The settings file that is read because the command is run in its folder, if that is so."""
+    from postroom.settings.locations import locations_of_command
+
+    locations = locations_of_command(data_dir)
+    return locations.file if locations.file in locations.in_cwd else None
 
 
 def _ask(session: Session, question: str) -> None:
