@@ -29,7 +29,7 @@ HEAVY = """
     pydantic starlette asyncpg apsw structlog rich uvicorn httpx2 orjson
     mcp opentelemetry prometheus_client redis genai_prices
 """
-GROUPS = ["Look", "Mail", "Rules", "Run", "Operate"]
+GROUPS = ["Begin", "Look", "Mail", "Rules", "Run", "Operate"]
 
 
 def test_help_lists_every_command_without_importing_anything_heavy(tmp_path: Path):

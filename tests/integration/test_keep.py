@@ -68,6 +68,16 @@ async def test_data_of_0_1_0_is_upgraded_and_leads_back_as_the_page_says(tmp_pat
     assert list(machine.folder.glob("mail-*.postroom-backup"))
 
 
+async def test_just_starting_the_new_version_backs_up_and_upgrades_too(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "home")
+    machine.data.mkdir(parents=True)
+    await RELEASED.lay(RELEASED.parts()[0], machine.data, None)
+    with machine.serving():
+        (kept,) = (machine.data / "backups").iterdir()
+        assert kept.name.startswith("0.1.0-")
+        machine.run("postroom migrate --check")
+
+
 def test_a_new_machine_reads_the_same_mailbox_and_lets_the_same_people_in(tmp_path: Path, dovecot: ImapServer) -> None:
     old, new, user = Machine(tmp_path / "old"), Machine(tmp_path / "new"), dovecot.new_user()
     authority().cert_pem.write_to_path(str(tmp_path / "ca.pem"))

@@ -31,6 +31,8 @@ def _number(name: str, noun: str, text: str) -> Callable[[Mapping[str, Any]], st
 
 # What goes well, and what a person did.
 GOOD: Mapping[str, Sentence] = {
+    "upgrade.backed_up": "Backed up before the upgrade from {since}: {file}",
+    "upgrade.applied": "The database was upgraded from {since}.",
     "worker.started": "Started.",
     "worker.stopped": _number("completed", "job", "Stopped. {} done."),
     "connector.connected": "Connected to the mailbox. New mail is read as it arrives.",

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import structlog
+
 from postroom import __version__
 from postroom.backup.archive import Progress, silent
 from postroom.backup.before_upgrade import OTHERWISE, Room, back_up_before, room_for, way_back
@@ -32,6 +34,8 @@ from postroom.store.installation.program_versions import holds_data, last_versio
 from postroom.system.private_files import open_private, private_folder
 from postroom.system.restore_lock import exclusive_folder
 from postroom.system.wall_clock import Clock, wall_clock
+
+log = structlog.get_logger()
 
 LOCK = "upgrade.lock"
 RECENT = timedelta(days=1)
@@ -106,8 +110,11 @@ async def upgrade(
                 _check_recent(settings.data_dir, missing, clock)
             else:
                 made = await back_up_before(_source(settings), since, clock(), progress)
+                log.info("upgrade.backed_up", since=since, file=str(made))
         applied = await migrate(database)
         await _record(database, clock)
+        if made is not None:
+            log.info("upgrade.applied", since=since, migrations=applied)
         return Upgraded(since, applied, made)
 
 
