@@ -17,11 +17,14 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from bench import first_quarter
 
 from postroom import app
-from support.documents import DOCS, commands_in
+from support.imap_server import ImapServer
 from support.installing import (
+    INSTALL,
     PROGRAMS,
+    REMOVE,
     ROOT,
     SUPPORTED,
     TOO_OLD,
@@ -41,9 +44,6 @@ THIS = f"{sys.version_info[0]}.{sys.version_info[1]}"
 PYTHONS = [each for each in SUPPORTED if python_of(each)] if SOAK else [THIS]
 INSTALLERS = ["uv", "pipx", "pip"] if SOAK else ["uv"]
 PLATFORMS = ["x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin"]
-_, *BLOCKS = commands_in(DOCS / "how-to/install.md")
-INSTALL = {"uv": BLOCKS[0], "pipx": BLOCKS[2], "pip": BLOCKS[4]}
-REMOVE = {"uv": BLOCKS[1], "pipx": BLOCKS[3], "pip": BLOCKS[5]}
 CHANGES = {"postroom/CHANGELOG.md"}  # for `postroom upgrade --check`
 VENDOR = "postroom/interfaces/dashboard/static/vendor"
 WANTED = {f"{VENDOR}/{name}" for name in ("htmx.min.js", "hx-sse.min.js", "htmx.LICENSE.txt", "manifest.json")}
@@ -111,6 +111,15 @@ def test_it_runs_with_the_newest_version_of_everything_too(dist: Path, tmp_path:
     home = empty_home(tmp_path, {"uv": UV}) | {"UV_PYTHON": str(python_of(version))}
     run(["uv", "tool", "install", only(dist, "*.whl")], tmp_path, home)
     assert serves_its_pages(tmp_path / ".local/bin/postroom", tmp_path, home)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("way", first_quarter.WAYS)
+def test_six_inputs_lead_from_nothing_to_the_preview_of_a_real_mailbox(
+    dist: Path, dovecot: ImapServer, tmp_path: Path, way: str
+) -> None:
+    """How long it takes depends on the machine: `python -m bench.first_quarter` says."""
+    assert first_quarter.measure(way, dovecot, dist, tmp_path).inputs <= first_quarter.AT_MOST_INPUTS
 
 
 def script(commands: str, folder: Path, home: dict[str, str]) -> str:

@@ -11,15 +11,19 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from support.documents import DOCS, ROOT, commands_in
 from support.patience import PATIENCE_S
 
-ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
 UV = PROGRAMS / "uv"
 # With the tools of this environment, which are locked.
 BUILD = (UV, "build", "--quiet", "--no-build-isolation", "--no-create-gitignore", "--python", sys.executable)
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 TOO_OLD = "3.10"
+# The commands of the page, by installer.
+_, *_BLOCKS = commands_in(DOCS / "how-to/install.md")
+INSTALL = {"uv": _BLOCKS[0], "pipx": _BLOCKS[2], "pip": _BLOCKS[4]}
+REMOVE = {"uv": _BLOCKS[1], "pipx": _BLOCKS[3], "pip": _BLOCKS[5]}
 
 
 def run(command: Sequence[str | Path], folder: Path, environment: dict[str, str] | None = None) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import select
+import subprocess
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from support.warm_start import ForkedProcess
 class Terminal:
     """What was shown so far is in `shown`."""
 
-    def __init__(self, file: int, process: ForkedProcess) -> None:
+    def __init__(self, file: int, process: ForkedProcess | subprocess.Popen[bytes]) -> None:
         self._file = file
         self.process = process
         self.shown = ""
