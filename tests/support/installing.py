@@ -45,7 +45,8 @@ def attempt(
 def python_of(version: str) -> Path | None:
     """The interpreter of a version, if this machine has it; none is fetched."""
     check = f"import sys; assert sys.version.startswith('{version}.')"
-    for found in (shutil.which(f"python{version}"), *_found_by_uv(version)):
+    ours = str(Path(sys.base_prefix) / f"bin/python{version}")
+    for found in (shutil.which(ours), shutil.which(f"python{version}"), *_found_by_uv(version)):
         if found and attempt([found, "-c", check], ROOT).returncode == 0:
             return Path(run([found, "-c", "import sys; print(sys.executable)"], ROOT).strip())
     return None
