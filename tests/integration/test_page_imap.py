@@ -10,6 +10,7 @@ import pytest
 
 from postroom.interfaces.dashboard.pages.connecting_imap import ConnectImapPage
 from postroom.interfaces.dashboard.pages.connectors import pages
+from postroom.interfaces.dashboard.pages.starting import StartPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.application import create_application
 from postroom.operations.accounts.accounts import list_accounts
@@ -34,7 +35,7 @@ def setup(sqlite: Database, tmp_path: Path, clock: ManualClock) -> IntakeSetup:
 @pytest.fixture
 async def page(setup: IntakeSetup, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
     site = Site(parts_in(tmp_path, setup.database, setup.clock), "owner@example.org")
-    shown = [ConnectImapPage(site), *pages(site)]
+    shown = [ConnectImapPage(site), StartPage(site), *pages(site)]
     whole = create_application(site, shown, allowed_hosts=("127.0.0.1",))
     transport = httpx2.ASGITransport(app=as_visitor(whole, visitor("admin")))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8025") as client:
@@ -67,6 +68,9 @@ async def test_a_mailbox_is_connected_and_its_password_renewed(
     shown = (await page.get("/connectors")).text
     assert "password refused" in shown
     assert "it does not accept the password" in shown
+    assert f"/connectors/imap?email={OWNER.replace('@', '%40')}" in shown
+    shown = (await page.get("/start")).text
+    assert "The server refused the password. Enter it again." in shown
     assert f"/connectors/imap?email={OWNER.replace('@', '%40')}" in shown
     assert "its password is renewed" in (await page.get("/connectors/imap", params={"email": OWNER})).text
     again = said_in(await submit(page, "/connectors/imap/connect", {"email": OWNER, "password": PASSWORD}))

@@ -153,6 +153,10 @@ async def test_the_last_yes_counts_once_and_only_from_the_newest_page(product: P
             assert why in await said(page), why
         assert (await product.database.run(list_accounts()))[0].acts_from is None
         assert await product.database.run(list_rules()) == []
+        counted = await submit(page, "/start/count", old | {"starter": "newsletters"}, back="/start")
+        assert counted.status_code == 200, "it stands in the page"
+        assert "This page is older than the newest look" in counted.text
+        assert '<a class="btn" href="/start">Reload the page</a>' in counted.text
 
         answer = await submit(page, "/start/on/yes", new | yes, back="/start/on")
         assert answer.headers["location"] == "/"

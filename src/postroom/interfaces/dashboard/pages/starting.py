@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from postroom.core.access import ANSWER
-from postroom.core.errors import BadInput, NotFound
+from postroom.core.errors import BadInput, NotFound, Refused
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
@@ -132,7 +132,10 @@ class StartPage(FirstLookPage):
 
     async def _count(self, form: Form) -> Response:
         """Answer with what the choice would do, while it is made. It is remembered."""
-        seen = self._see(await self._remember(form))
+        try:
+            seen = self._see(await self._remember(form))
+        except (BadInput, NotFound, Refused) as error:
+            return HTMLResponse(self._site.render("start/stale.html", problem=str(error), to=form.back))
         return HTMLResponse(self._site.render("start/counted.html", seen=seen))
 
     async def _choose(self, form: Form) -> Response:
