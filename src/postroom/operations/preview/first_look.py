@@ -36,6 +36,7 @@ from postroom.words.actions import asked
 
 MOST = 300
 EXAMPLES = 3
+MOST_CHOICES = 50
 
 Names = Collection[str]
 
@@ -99,6 +100,9 @@ class FirstLook:
     now: datetime
     _seen: Sequence[_Seen] = field(repr=False)
     _rules: "_LookRules" = field(repr=False)
+    _foreseen: "dict[frozenset[UUID], list[_Foreseen]]" = field(
+        default_factory=dict[frozenset[UUID], "list[_Foreseen]"], repr=False
+    )
 
     def effect(self, chosen: Names) -> RuleEffect:
         """What the rules in use and the chosen starters would have done with this mail when it came."""
@@ -130,7 +134,13 @@ class FirstLook:
         return [each for each in self._foresee(chosen) if not set(each.rules).isdisjoint(names)]
 
     def _foresee(self, chosen: Names) -> list[_Foreseen]:
-        return _foresee(self._seen, self._rules, self._rules.in_use | self._rules.ids_of(chosen))
+        """For each choice once: a page asks again and again."""
+        wanted = frozenset(self._rules.in_use | self._rules.ids_of(chosen))
+        if wanted not in self._foreseen:
+            if len(self._foreseen) >= MOST_CHOICES:
+                self._foreseen.clear()
+            self._foreseen[wanted] = _foresee(self._seen, self._rules, wanted)
+        return self._foreseen[wanted]
 
 
 @dataclass(frozen=True, slots=True)
