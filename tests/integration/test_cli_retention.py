@@ -140,7 +140,7 @@ def test_a_search_from_the_command_line_says_what_is_missing(shell: Shell):
     assert "no mailbox is connected" in shell.err
     run(shell, lambda database: keep_one(database))
     for arguments, told in (
-        (["x", "--max", "0"], "greater than or equal to 1"),
+        (["x", "--max", "0"], "must be at least 1"),
         (["x", "--max", "51"], "less than or equal to 50"),
         ([" "], "query:"),
         (["x" * 1001], "query:"),

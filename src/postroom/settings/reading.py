@@ -255,7 +255,7 @@ def _from_file(file: Path) -> dict[str, _Given]:
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{file}: this is not TOML: {error}") from None
+        raise SettingsError(f"{file}: this is not TOML: {error}; correct that line") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: cannot be read: {error}") from None
     known = _settings_by_key()

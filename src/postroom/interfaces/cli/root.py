@@ -6,6 +6,7 @@ then a `Deferred` with the command's name and summary takes its place.
 
 import errno
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -95,6 +96,7 @@ GROUPS: dict[str, dict[str, str]] = {
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
 
+NOBODY_ANSWERS = "\nCanceled: this has to be answered at a terminal, or beforehand with an option such as --yes."
 COMPLETE = "_POSTROOM_COMPLETE"
 """Set in the environment by the user's shell, which then reads what may come next."""
 
@@ -152,13 +154,17 @@ def run(application: "PostroomApplication", arguments: Sequence[str] | None = No
 
 def _call(application: "PostroomApplication", arguments: Sequence[str] | None) -> int:
     """Call the command; return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")  # a terminal without Unicode still gets an answer
     _check_text(sys.argv[1:] if arguments is None else arguments)
     try:
         code = command_tree().main(
             arguments, prog_name="postroom", complete_var=COMPLETE, standalone_mode=False, obj=application
         )
     except typer.Abort:
-        typer.echo("Canceled.", err=True)
+        asked = "Canceled." if sys.stdin.isatty() else NOBODY_ANSWERS
+        typer.echo(asked, err=True)
         return 1
     except TyperException as error:
         from postroom.interfaces.cli.usage import report_usage

@@ -5,9 +5,13 @@ from typing import Any
 import typer
 from typer.exceptions import TyperException
 
-from postroom.core.suggestions import did_you_mean
+from postroom.core.suggestions import nearest
 
+SHARED = ("--data-dir", "--json")
+"""Options of every command, which stand behind it."""
 WORDS = {
+    "Input should be greater than or equal to": "must be at least",
+    "Input should be less than or equal to": "must be at most",
     "Input should be a valid integer": "not a whole number",
     "Input should be a valid number": "not a number",
     "Value error, ": "",
@@ -35,8 +39,11 @@ def _problem(error: Any, text: str) -> str:
     option: str | None = getattr(error, "option_name", None)
     if option is not None and context is not None and hasattr(error, "possibilities"):
         known = [name for each in context.command.params for name in each.opts if name[:2] == "--" and not each.hidden]
-        typed = "--help" if option == "-h" else option
-        hint = did_you_mean(typed, [*known, "--help"], f"{help} lists all", quoted=False)
+        if context.parent is None and option in SHARED:
+            return f"{option} comes after the command, as in `postroom mail list {option}`"
+        names = {name.strip("-"): name for name in (*known, "--help")}
+        near = nearest("help" if option == "-h" else option.strip("-"), names)
+        hint = f"{help} lists all" if near is None else f"did you mean {names[near]}?"
         return f"there is no option {option}; {hint}"
     plain = text.removesuffix(".").partition(", unable to ")[0]
     for theirs, ours in WORDS.items():

@@ -17,7 +17,10 @@ class WholeHelp(TyperGroup):
         name = args[0]
         if name[:1] != "-" and name not in self.commands and not ctx.resilient_parsing:
             known = [each for each, command in self.commands.items() if not command.hidden]
+            options = {"--help", *(each for parameter in self.params for each in parameter.opts)}
             hint = did_you_mean(name, known, f"`{ctx.command_path} --help` lists them")
+            if f"--{name}" in options:
+                hint = f"did you mean --{name}?"
             raise BadInput(name[:LONGEST_SHOWN], f"is not a command of `{ctx.command_path}`", hint)
         return super().resolve_command(ctx, args)
 
