@@ -14,6 +14,7 @@ from postroom.core.errors import BadInput, PostroomError
 from postroom.operations.installation import service
 from postroom.operations.installation.service import ServiceManager
 from postroom.operations.installation.service_units import MARK, ServicePart, ServicePlan
+from postroom.settings.locations import CONFIG
 from support.command import environment, postroom, running
 from support.patience import PATIENCE_S
 from support.programs import system_program
@@ -47,10 +48,15 @@ def test_systemd_accepts_a_unit_and_finds_it_hardened(tmp_path: Path, part: str,
 
 
 def test_a_service_of_ones_own_keeps_its_data_where_commands_look_for_it(tmp_path: Path) -> None:
-    assert postroom(tmp_path, "service", "install", "--user", "--root", str(tmp_path), "--yes").returncode == 0
+    settings = tmp_path / "my settings.toml"
+    settings.write_text("[jobs]\ndrain_s = 90\n")
+    install = ("service", "install", "--user", "--root", str(tmp_path), "--yes")
+    assert run_command(install, tmp_path, environment(tmp_path, None) | {CONFIG: str(settings)}).returncode == 0
     (file,) = tmp_path.rglob("postroom.service")
     assert file.parent.name == "user"
     assert f'"POSTROOM_DATA_DIR={tmp_path / "data"}"' in file.read_text()
+    assert f'"POSTROOM_CONFIG={settings}"' in file.read_text()
+    assert "TimeoutStopSec=120" in file.read_text(), "longer than running jobs may take"
     analyzed(tmp_path, "verify", "--user", file)
 
 

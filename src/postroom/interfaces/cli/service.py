@@ -12,7 +12,8 @@ from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.operations.installation import service
 from postroom.operations.installation.service import ServiceManager
-from postroom.operations.installation.service_units import DATA_DIR, USER, ServicePart, ServicePlan, unit_name
+from postroom.operations.installation.service_units import USER, ServicePart, ServicePlan, unit_name
+from postroom.settings.locations import CONFIG, SERVICE_DATA_DIR
 
 ForUser = Annotated[
     bool, typer.Option("--user", help="A service of your own, with your data folder, instead of one of the machine.")
@@ -44,16 +45,23 @@ def install(
     """
     manager = ServiceManager(user, root, os.environ)
     if session.data_dir is not None and not user:
-        problem = f"the machine's service keeps its data in {DATA_DIR}"
+        problem = f"the machine's service keeps its data in {SERVICE_DATA_DIR}"
         raise BadInput("--data-dir", problem, "leave it out, or give --user")
     if not dry_run:
         manager.check()
-    settings = session.settings
+    settings = session.settings if user else session.settings_with({"data_dir": SERVICE_DATA_DIR})
     if user and (file := _file_of_this_folder(session.data_dir)):
         problem = f"the settings in {file} are read in this folder only, where no service runs"
         raise BadInput("--user", problem, "run `postroom doctor` here: it says how to move them")
-    data_dir = settings.data_dir.absolute() if user else DATA_DIR
-    plan = ServicePlan(part, service.running_program(), data_dir, settings.jobs.drain_s, user)
+    named = os.environ.get(CONFIG) if user else None
+    plan = ServicePlan(
+        part,
+        service.running_program(),
+        settings.data_dir.absolute(),
+        settings.jobs.drain_s,
+        user,
+        None if named is None else Path(named).expanduser().absolute(),
+    )
     files = service.planned_files(manager, plan)
     if not session.as_json:
         for each in files:
@@ -114,4 +122,4 @@ def _what_next(manager: ServiceManager, plan: ServicePlan) -> str:
     if plan.for_user:
         return "Started. To keep it running while you are signed out: `loginctl enable-linger`."
     command = f"sudo -u {USER} {plan.program}"
-    return f"Started. To sign in: `{command} person add NAME --role admin --data-dir {DATA_DIR}` prints a link."
+    return f"Started. To sign in: `{command} person add NAME --role admin --data-dir {SERVICE_DATA_DIR}` prints a link."

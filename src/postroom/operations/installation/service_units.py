@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from postroom.settings.locations import SERVICE_DATA_DIR
+from postroom.settings.locations import CONFIG, SERVICE_DATA_DIR
 
 ServicePart = Literal["serve", "worker", "submission"]
 DESCRIPTIONS: dict[ServicePart, str] = {
@@ -15,8 +15,6 @@ DESCRIPTIONS: dict[ServicePart, str] = {
 }
 MARK = "# Written by `postroom service install`, which writes it again: put changes into a drop-in (`systemctl edit`)."
 USER = "postroom"
-DATA_DIR = SERVICE_DATA_DIR
-"""Where the machine's services keep their data: systemd makes it, for their account alone."""
 MORE_STOP_S = 30
 """Seconds to stop, after those in which running jobs may end."""
 
@@ -65,6 +63,8 @@ class ServicePlan:
     data_dir: Path
     drain_s: float
     for_user: bool
+    settings_file: Path | None = None
+    """Where the settings are, if not where a command finds them by itself."""
 
 
 def unit_name(part: ServicePart) -> str:
@@ -78,7 +78,7 @@ def unit_text(plan: ServicePlan) -> str:
 
 def account_text() -> str:
     """The account under which the machine's services run, for `systemd-sysusers`."""
-    return f'{MARK}\nu {USER} - "Postroom" {DATA_DIR}\n'
+    return f'{MARK}\nu {USER} - "Postroom" {SERVICE_DATA_DIR}\n'
 
 
 def _unit(plan: ServicePlan) -> str:
@@ -96,6 +96,7 @@ def _unit(plan: ServicePlan) -> str:
             # The colon: nothing in the line stands for a variable.
             f"ExecStart=:{_escaped(plan.program)} {plan.part}",
             f"Environment={_escaped(f'POSTROOM_DATA_DIR={plan.data_dir}')}",
+            *([] if plan.settings_file is None else [f"Environment={_escaped(f'{CONFIG}={plan.settings_file}')}"]),
             *_place(plan),
             # Wrong settings (2) stay wrong, however often they are read.
             "Restart=on-failure",
