@@ -14,6 +14,9 @@ from support.scale import SOAK
 from support.sqlite import new_sqlite
 from support.webhook_receiver import Receiver, webhook_receiver
 
+# Building the image takes minutes: only `make soak` does it.
+collect_ignore = [] if SOAK else ["test_image.py"]
+
 
 @pytest.fixture
 def redis_server() -> Iterator[RedisServer]:
