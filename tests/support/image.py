@@ -52,7 +52,15 @@ class Images:
         mounts = ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro", "--volume", f"{trusting}:/etc/uv/uv.toml:ro"]
         format_of_docker = ["--format", "docker", "--layers=false"]  # the other one has no health check
         self.call(
-            "build", *CHROOT, *format_of_docker, *mounts, "--build-arg", "BASE=localhost/base", "--tag", "postroom", ROOT
+            "build",
+            *CHROOT,
+            *format_of_docker,
+            *mounts,
+            "--build-arg",
+            "BASE=localhost/base",
+            "--tag",
+            "postroom",
+            ROOT,
         )
         return json.loads(self.call("inspect", "--type", "image", "postroom"))["Docker"]["config"]
 

@@ -37,6 +37,7 @@ from postroom.interfaces.http.ready import ready_endpoint
 from postroom.interfaces.http.serve import serving
 from postroom.interfaces.http.services import Services
 from postroom.interfaces.http.switchboard import DOORS, McpEndpoint, running_mcp, switchboard_routes
+from postroom.operations.people.pages_address import pages_address
 from postroom.settings.reading import Settings
 from postroom.store.accounts.accounts import AccountView, list_accounts
 from postroom.store.engine.database import Database
@@ -106,8 +107,11 @@ async def _announce(
 ) -> None:
     """Tell the user where the pages are, at once and whenever they ask, until canceled."""
 
+    # A published port is reached at the machine's own name, not at the address within the container.
+    shown = pages_address(settings, address) if settings.web.is_localhost_only else address
+
     async def tell() -> None:
-        ready(address)
+        ready(shown)
         if (link := await first_link(settings, database, address)) is not None:
             invite(link)
 
