@@ -8,6 +8,7 @@ from pathlib import Path
 from postroom.core.errors import DatabaseFull, DatabaseReadOnly, StoreError
 
 OTHERWISE = "or choose another folder with --data-dir"
+ROOT = "root"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 
@@ -43,6 +44,8 @@ def why_unusable(folder: Path) -> str | None:
         return f"{where} {existing}; run `chmod u+rwx {existing}`, {OTHERWISE}"
     if missing:
         return f"{missing}{existing} belongs to {owner}; create it yourself, {OTHERWISE}"
+    if owner == ROOT:  # a container engine makes folders for root, which it does not run the container as
+        return f"the data folder {existing} belongs to root; run `chown -R {os.geteuid()}` on it as root, {OTHERWISE}"
     return f"the data folder {existing} belongs to {owner}; run this command as {owner}, {OTHERWISE}"
 
 

@@ -208,11 +208,9 @@ def _unusable(error: OSError) -> PostroomError:
     if error.errno == errno.ENOSPC:
         return PostroomError("the disk is full; free some space")
     what = "" if error.filename is None else f"{error.filename}: "
-    remedy = "check that it exists and that you may use it"
-    if isinstance(error, PermissionError) and sys.platform != "win32":
-        remedy = f"give it to the user who runs this (`chown -R {os.geteuid()} FOLDER`)"
     return PostroomError(
-        f"{what}{error.strerror or type(error).__name__}; {remedy}, or choose another folder with --data-dir"
+        f"{what}{error.strerror or type(error).__name__}; check that it exists and that you may use it, or choose "
+        "another folder with --data-dir"
     )
 
 
