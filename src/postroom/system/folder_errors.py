@@ -44,9 +44,9 @@ def why_unusable(folder: Path) -> str | None:
         return f"{where} {existing}; run `chmod u+rwx {existing}`, {OTHERWISE}"
     if missing:
         return f"{missing}{existing} belongs to {owner}; create it yourself, {OTHERWISE}"
-    if owner == ROOT:  # a container engine makes folders for root, which it does not run the container as
-        return f"the data folder {existing} belongs to root; run `chown -R {os.geteuid()}` on it as root, {OTHERWISE}"
-    return f"the data folder {existing} belongs to {owner}; run this command as {owner}, {OTHERWISE}"
+    # A container engine makes missing folders for root, and runs Postroom as another user.
+    given = f", or let root give it to you with `chown {os.geteuid()}`" if owner == ROOT else ""
+    return f"the data folder {existing} belongs to {owner}; run this command as {owner}{given}, {OTHERWISE}"
 
 
 def why_database_unusable(file: Path) -> str | None:
