@@ -12,7 +12,7 @@ SOURCES := requirements-tools.lock pyproject.toml package.json package-lock.json
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 
-.PHONY: help setup run test lint bench mutants house soak sample screenshots site audit release lock clean
+.PHONY: help setup run test lint bench mutants house soak sample screenshots site audit dist release lock clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,13 @@ bench: $(READY) ## Every speed claim, beside its peers, as one table
 
 audit: $(READY) ## A bill of materials into dist/, and known faults of the dependencies
 	@$(BIN)/python build_hooks/audit.py
+
+dist: $(or $(wildcard $(READY)),$(RUNS)) ## Wheel, sdist and constraints of this clone, into dist/: install it from there
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-tools.lock
+	@rm -rf dist
+	@$(BIN)/uv build --quiet --require-hashes --build-constraints requirements-dev.lock --no-create-gitignore --out-dir dist .
+	@$(BIN)/python build_hooks/constraints.py >dist/constraints.txt
+	@echo "dist/ has what to install: docs/how-to/install.md says how"
 
 release: $(READY) ## Wheel, sdist, bills of materials, audit and checksums of the last commit, into dist/
 	@$(BIN)/python build_hooks/release.py

