@@ -203,8 +203,9 @@ async def test_an_older_program_names_the_backup_that_leads_back_and_restores_it
     await database.run(add_tenant("globex", [], 1, signed(), installation.clock()))
     await database.close()
     installation.becomes("0.1.0")
+    back = f"`postroom restore --replace {done.backup} --data-dir {installation.settings.data_dir}`"
     with (
-        pytest.raises(DatabaseNewer, match=rf"newer Postroom .*`postroom restore --replace {done.backup}`"),
+        pytest.raises(DatabaseNewer, match=rf"newer Postroom .*{back}"),
         naming_the_way_back(installation.settings),
     ):
         await pending(installation.open())

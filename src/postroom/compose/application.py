@@ -197,7 +197,7 @@ def _served_once(settings: Settings) -> contextlib.AbstractContextManager[Callab
 async def _open(settings: Settings) -> AsyncGenerator[Database]:
     """Open the database, checked and migrated, with a backup from before."""
     from postroom.operations.installation.database import url_of
-    from postroom.operations.installation.upgrades import naming_the_way_back, upgrade
+    from postroom.operations.installation.upgrades import naming_the_way_back, upgrade_at_start
     from postroom.store.engine.opening import open_database
 
     with naming_the_way_back(settings):
@@ -205,7 +205,7 @@ async def _open(settings: Settings) -> AsyncGenerator[Database]:
             settings.data_dir,
             url_of(settings),
             allow_unsafe=settings.allow_unsafe_durability,
-            migrating=functools.partial(upgrade, settings=settings),
+            migrating=functools.partial(upgrade_at_start, settings=settings),
         )
     try:
         yield database

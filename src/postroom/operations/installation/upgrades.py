@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import shlex
 from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,6 +27,7 @@ from postroom.core.errors import BackupError, DatabaseInUse, DatabaseNewer
 from postroom.operations.installation.changelog import changes_since
 from postroom.operations.installation.database import url_of
 from postroom.operations.installation.vault import vault_of
+from postroom.settings.locations import user_folders
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.store.engine.migrate import migrate, pending
@@ -110,12 +112,17 @@ async def upgrade(
                 _check_recent(settings.data_dir, missing, clock)
             else:
                 made = await back_up_before(_source(settings), since, clock(), progress)
-                log.info("upgrade.backed_up", since=since, file=str(made))
         applied = await migrate(database)
         await _record(database, clock)
-        if made is not None:
-            log.info("upgrade.applied", since=since, migrations=applied)
         return Upgraded(since, applied, made)
+
+
+async def upgrade_at_start(database: Database, settings: Settings) -> None:
+    """Bring the schema up to date as a process starts, and log what was done."""
+    done = await upgrade(database, settings)
+    if done.backup is not None:
+        log.info("upgrade.backed_up", since=done.since, file=str(done.backup))
+        log.info("upgrade.applied", since=done.since, migrations=done.applied)
 
 
 @contextlib.contextmanager
@@ -127,9 +134,11 @@ def naming_the_way_back(settings: Settings) -> Generator[None]:
         found = way_back(settings.data_dir, "sqlite" if url_of(settings) is None else "postgres")
         if found is None:
             raise
-        raise DatabaseNewer(
-            f"{error}. To go back to the backup from before the upgrade: `postroom restore --replace {found}`"
-        ) from None
+        own = user_folders(os.environ)
+        is_usual = own is not None and own.data == settings.data_dir
+        where = "" if is_usual else f" --data-dir {shlex.quote(str(settings.data_dir))}"
+        back = f"postroom restore --replace {shlex.quote(str(found))}{where}"
+        raise DatabaseNewer(f"{error}. To go back to the backup from before the upgrade: `{back}`") from None
 
 
 def _source(settings: Settings) -> Source:
