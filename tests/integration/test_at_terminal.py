@@ -35,9 +35,11 @@ def test_the_demo_shows_a_few_sentences_and_its_link_again_on_enter(tmp_path: Pa
             fields["secret"] = one
             assert http.post("/sign-in/once/password", data=fields).status_code != 303, "one link works, once"
         terminal.type("\n")
-        assert "sign-in/once" not in terminal.read_until("To begin anew:"), "someone can sign in now"
+        terminal.read_until("Postroom is at http://")
         terminal.process.send_signal(signal.SIGINT)
         shown = terminal.read_to_end()
+    assert len(LINK.findall(shown)) == 2, "nobody needs a link once someone can sign in"
+    assert shown.count("Look around from another terminal:") == 1
     assert terminal.process.returncode == 0
     logged = [line for line in shown.splitlines() if re.match(r"\d\d:\d\d:\d\d ", line)]
     assert 3 <= len(logged) <= 12, shown

@@ -44,12 +44,14 @@ def demo(
 
 
 def _announcement(session: Session, folder: "Path") -> "Ready":
-    announce = session.announce("Postroom is at")
+    announce, is_known = session.announce("Postroom is at"), False
 
     def ready(address: str) -> None:
+        nonlocal is_known
         announce(address)
-        if session.as_json:
+        if session.as_json or is_known:
             return
+        is_known = True
         commands = [(command_line(words, folder), says) for words, says in LOOK_AROUND]
         typer.echo("\nLook around from another terminal:")
         for line, says in commands:
