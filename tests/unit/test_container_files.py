@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,9 @@ def test_all_that_is_copied_exists_and_all_that_is_installed_has_a_hash() -> Non
     first, *kept = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line[0] in "*!"]
     assert first == "*", "folders with mail and secrets are not sent to the build"
     assert [name for name in kept if name[0] == "!" and not list(ROOT.glob(name[1:]))] == []
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]
+    read = {*(each.lstrip("/") for each in built["sdist"]["include"]), *built["wheel"]["force-include"]}
+    assert {each.split("/")[0] for each in read} <= {name[1:] for name in kept}, "the wheel cannot be built from it"
     for line in re.findall(r"(?:pip install|uv build) [^&]*", " ".join(rest for _, rest in instructions())):
         assert "--require-hashes" in line or "--no-deps /wheel/" in line, line
 

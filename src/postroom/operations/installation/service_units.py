@@ -91,8 +91,8 @@ def _unit(plan: ServicePlan) -> str:
             "[Service]",
             # A worker has no address to report.
             f"Type={'exec' if plan.part == 'worker' else 'notify'}",
-            # A migration of a large database may take a while before the start is over.
-            "TimeoutStartSec=15min",
+            # An upgrade backs up a large database before the start is over, and would begin again if it was stopped.
+            "TimeoutStartSec=infinity",
             # The colon: nothing in the line stands for a variable.
             f"ExecStart=:{_escaped(plan.program)} {plan.part}",
             f"Environment={_escaped(f'POSTROOM_DATA_DIR={plan.data_dir}')}",
