@@ -132,7 +132,7 @@ async def test_acting_is_switched_on_by_a_person_who_has_proved_who_they_are(
 ) -> None:
     await setup.connect()
     assert "not yet: decided in shadow" in await text(page, "/connectors")
-    assert "It changes nothing until you switch acting on." in await text(page, DETAIL)
+    assert "It changes nothing until you turn Postroom on." in await text(page, DETAIL)
     async with visiting(setup, visitor("operator", is_fresh=False)) as other:
         answer = await submit(other, "/connectors/act", {"account": MARA, "since": "now"}, back=DETAIL)
         assert answer.headers["location"].startswith("/sign-in/again?to=")
@@ -142,7 +142,7 @@ async def test_acting_is_switched_on_by_a_person_who_has_proved_who_they_are(
     said = said_in(await submit(page, "/connectors/act", {"account": MARA, "since": "now"})).sentence
     assert said == f"Postroom acts on mail of {MARA} since {setup.clock():%Y-%m-%d %H:%M} UTC."
     assert (await find_account(setup.database, MARA)).acts_from == setup.clock()
-    assert "until you switch acting on" not in await text(page, DETAIL)
+    assert "until you turn Postroom on" not in await text(page, DETAIL)
     assert "not yet: decided" not in await text(page, "/connectors")
     assert (await setup.audited())[0] == "account.act"
 

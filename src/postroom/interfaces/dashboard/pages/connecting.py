@@ -24,7 +24,7 @@ def pages(site: Site) -> list[DashboardPage]:
 
 
 class ConnectPage(DashboardPage):
-    address, title, template = "/connectors/new", "Connect a mailbox", "connecting.html"
+    address, title, template = "/connectors/new", "Connect Gmail", "connecting.html"
     personal = True
 
     async def read(self, visit: Visit) -> Mapping[str, object]:

@@ -16,7 +16,6 @@ from postroom.core.access import ANSWER
 from postroom.core.errors import BadInput, NotFound, Refused
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
-from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
@@ -92,13 +91,12 @@ class FirstLookPage(DashboardPage):
         return [each for each in await list_accounts(self._database) if each.state != "removed"]
 
     async def _account(self, given: str | None) -> AccountView | None:
-        """The account of this id, or the newest that does not act yet. Raises NotFound."""
+        """The account of this id or address, or the newest that does not act yet. Raises NotFound."""
         accounts = await self._accounts()
         if given is None:
             waiting = [each for each in accounts if each.acts_from is None]
             return max(waiting, key=lambda each: each.created_at, default=None)
-        id = read_id(given, NotFound("there is no such mailbox"))
-        found = next((each for each in accounts if each.id == id), None)
+        found = next((each for each in accounts if given in (str(each.id), each.email)), None)
         if found is None:
             raise NotFound("there is no such mailbox; it may have been disconnected")
         return found
