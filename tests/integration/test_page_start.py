@@ -181,6 +181,18 @@ async def test_a_look_that_fails_says_why_and_can_be_repeated(product: Product) 
         assert "Look again" in shown
 
 
+async def test_rules_are_chosen_for_an_empty_mailbox_too(sqlite: Database, tmp_path: Path) -> None:
+    async with running_product(sqlite, tmp_path, acts=False) as product, visiting(product) as page:
+        form = await looked(page, product)
+        shown = await text(page, "/start")
+        assert "There is no mail to show yet." in shown
+        assert shown.count('name="starter"') == shown.count("checked}") == 8
+        last = await submit(page, "/start/choose", form | {"starter": "travel"})
+        shown = await text(page, last.headers["location"])
+        assert "1 chosen" in shown
+        assert "No mail came in these days." in shown
+
+
 async def test_a_viewer_reads_and_starts_nothing(product: Product) -> None:
     (account,) = await product.database.run(list_accounts())
     async with visiting(product, visitor("viewer")) as page:

@@ -32,7 +32,7 @@ SERVER_LABELS: Mapping[LabelsAs, str] = {
     "folders": "folders: a label moves the message",
 }
 SIGN_IN_REFUSED: Mapping[str, str] = {
-    "password": "{host} refused the password. Check the address and the password. Most providers want an app password.",
+    "password": "{host} refused the password. Check the address and the password.",
     "app_password": "{host} wants an app password, not your usual one.",
     "expired": "This password has expired. Set a new one at your provider, then enter it here.",
     "policy": "{host} doesn’t let this user in. Ask your provider to allow IMAP.",
