@@ -101,8 +101,7 @@ def answer(terminal: Terminal, *answers: tuple[str, str]) -> None:
 def leave(terminal: Terminal, question: str, key: str = CTRL_C) -> str:
     """Leave at this question; return all that was shown."""
     read_question(terminal, question)
-    terminal.type(key)
-    return terminal.read_to_end()
+    return terminal.press_until_end(key)
 
 
 def connected(owner: Owner) -> None:
@@ -128,8 +127,8 @@ def test_three_answers_lead_to_the_preview_and_four_more_to_a_sorted_mailbox(own
         answer(terminal, (LAST, "y"))
         said = terminal.read_to_end()
     assert terminal.process.returncode == 0
-    assert f"{OWNER} is switched on: Postroom acts since " in said
-    assert "Start Postroom now, and keep it running: postroom serve" in said
+    assert f"Switched on: Postroom acts on mail of {OWNER} since " in said
+    assert "Start Postroom now:               postroom serve" in said
     assert "http://localhost:8025/sign-in/once#" in said
     assert PASSWORD not in said
     assert owner.here("INBOX") == 4, "nothing runs yet"
@@ -142,7 +141,7 @@ def test_three_answers_lead_to_the_preview_and_four_more_to_a_sorted_mailbox(own
         with owner.at_init("--email", OWNER) as terminal:
             said = terminal.read_to_end()
     assert "is connected" in said
-    assert "is switched on" in said
+    assert "Switched on: " in said
     assert "Postroom is running" in said
     assert SECRET not in said
     assert not any("\\Seen" in each.flags for each in owner.beside.messages("Archive"))
@@ -224,7 +223,7 @@ def test_an_empty_mailbox_is_set_up_without_examples(owner: Owner) -> None:
         assert "There is no mail to show yet." in terminal.read_until(CHOOSE)
         terminal.type("\n")
         answer(terminal, (WHEN, ""), (LAST, "y"))
-        assert "is switched on" in terminal.read_to_end()
+        assert "Switched on: " in terminal.read_to_end()
     assert len(owner.asked("rules", "list")) == 12
 
 
@@ -238,7 +237,7 @@ def test_starters_are_chosen_one_by_one_beside_ones_own_rules(owner: Owner) -> N
     with owner.at_init("--email", OWNER) as terminal:
         answer(terminal, (SECRET, PASSWORD))
         seen = terminal.read_until(CHOOSE)
-        assert "Your own rules (1): 1 of 4, all stay in the inbox" in seen
+        assert "Your own rules (1): 1 of 4, nothing leaves the inbox" in seen
         assert "Your rules that are off (1), if they were on: 3 of 4" in seen
         assert "What starter rules would have done, beside your own rules:" in seen
         terminal.type("2\n")

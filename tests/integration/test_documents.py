@@ -179,7 +179,7 @@ END
 ELSEWHERE = {
     "docs/how-to/install.md": "test_install.py",
     "docs/how-to/keep.md": "test_keep.py",
-    "docs/tutorial/first-ten-minutes.md": "test_tutorial.py",
+    "docs/tutorial/first-quarter-of-an-hour.md": "test_tutorial.py",
 }
 # Pages that do not run yet.
 NOT_YET = {

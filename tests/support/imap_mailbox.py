@@ -37,6 +37,7 @@ class Beside:
     """Another program at the same mailbox: the standard library's client."""
 
     def __init__(self, server: ImapServer, user: str, profile: str = "all") -> None:
+        self.user = user
         self.client = server.second_client(user)
         # Ids depend on what the server offers to our client.
         offers = frozenset({"OBJECTID"} if server.kind == "cyrus" else ()) - PROFILES[profile]

@@ -5,12 +5,14 @@ import select
 import subprocess
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from support.command import environment
 from support.patience import PATIENCE_S
 from support.warm_start import ForkedProcess
+
+AGAIN_S = 5.0
 
 
 class Terminal:
@@ -41,6 +43,20 @@ class Terminal:
         self.process.wait()
         return self.shown
 
+    def press_until_end(self, key: str) -> str:
+        """Press a key until the command ends; return all that it ever showed. Python does not see a signal that comes
+        just before it waits for input: a person presses the key again.
+        """
+        end = time.monotonic() + PATIENCE_S
+        while self.process.poll() is None and time.monotonic() < end:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                self.type(key)
+                while self._read(AGAIN_S):
+                    pass
+                self.process.wait(AGAIN_S)
+        self.process.wait()
+        return self.shown
+
     def _read(self, timeout: float) -> bool:
         if not select.select([self._file], [], [], max(timeout, 0))[0]:
             return False
@@ -54,12 +70,16 @@ class Terminal:
 
 @contextmanager
 def at_terminal(
-    folder: Path, *arguments: str, columns: int = 100, more: Mapping[str, str] | None = None
+    folder: Path,
+    *arguments: str,
+    columns: int = 100,
+    more: Mapping[str, str] | None = None,
+    home: Mapping[str, str] | None = None,
 ) -> Generator[Terminal]:
+    """With a `home`, that is the environment, without the settings that most tests want; `more` is added."""
     ours, theirs = os.openpty()
-    process = ForkedProcess(
-        arguments, folder, environment(folder, None) | {"COLUMNS": str(columns), **(more or {})}, terminal=theirs
-    )
+    outside = environment(folder, None) if home is None else dict(home)
+    process = ForkedProcess(arguments, folder, outside | {"COLUMNS": str(columns), **(more or {})}, terminal=theirs)
     try:
         yield Terminal(ours, process)
     finally:

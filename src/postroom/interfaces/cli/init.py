@@ -289,7 +289,7 @@ def _say_it_is_on(session: Session, on: SwitchedOn) -> None:
 
 
 def _on_words(account: AccountView) -> str:
-    return f"{account.email} is switched on: Postroom acts {acting_words(account.acts_from)}."
+    return f"Switched on: Postroom acts on mail of {account.email} {acting_words(account.acts_from)}."
 
 
 def _say_what_is_next(session: Session) -> None:
@@ -301,10 +301,10 @@ def _say_what_is_next(session: Session) -> None:
     if is_running:
         say("Postroom is running: it begins within half a minute.")
     else:
-        say(f"Start Postroom now, and keep it running: {session.command_line('serve')}")
+        say(f"Start Postroom now:               {session.command_line('serve')}")
+        say(f"Or with this machine, by systemd: {session.command_line('service install --user')}")
     secret = session.call(offer_first_link) if settings.web.sign_in else None
-    say(f"\nThe pages show what was done today, and take it back: {pages_address(settings)}/")
+    say(f"\nThe pages list what was done today, with undo: {pages_address(settings)}/")
     if secret is not None:
-        once = "" if is_running else " Once Postroom runs, it works"
-        say(f"Set up your sign-in with this link.{once or ' It works'} once, within a day:")
+        say("When Postroom runs, set up your sign-in with this link. It works one time, within a day:")
         say(f"  {link_address(settings, secret)}")

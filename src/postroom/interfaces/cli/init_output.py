@@ -74,7 +74,7 @@ def _fates(effect: RuleEffect) -> str:
     found = {"leave": effect.leave_inbox, "wait": effect.wait}
     ends = {"leave": "the inbox", "wait": "for your approval"}
     parts = [f"{number:,} {verb}{'s' if number == 1 else ''} {ends[verb]}" for verb, number in found.items() if number]
-    return ", ".join(parts) or "all stay in the inbox"
+    return ", ".join(parts) or "nothing leaves the inbox"
 
 
 def choose_number(question: str, offers: Sequence[str]) -> int:
