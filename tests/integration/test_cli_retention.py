@@ -141,7 +141,7 @@ def test_a_search_from_the_command_line_says_what_is_missing(shell: Shell):
     run(shell, lambda database: keep_one(database))
     for arguments, told in (
         (["x", "--max", "0"], "must be at least 1"),
-        (["x", "--max", "51"], "less than or equal to 50"),
+        (["x", "--max", "51"], "must be at most 50"),
         ([" "], "query:"),
         (["x" * 1001], "query:"),
         (["x", "--account", "nobody@example.com"], "there is no account"),
