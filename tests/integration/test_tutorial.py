@@ -23,8 +23,9 @@ from support.terminal import Terminal, at_terminal
 from support.until import until_seen as until
 
 PAGE = DOCS / "tutorial" / "first-quarter-of-an-hour.md"
-BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = {note: body for _, note, body in BLOCK.findall(PAGE.read_text("utf-8"))}
+# A comment before a block names it.
+BLOCK = re.compile(r"^<!-- ([^\n]*) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = dict(BLOCK.findall(PAGE.read_text("utf-8")))
 DONE = '"state": "completed"'
 PORT = {"POSTROOM_WEB_PORT": "8025"}
 QUESTION = re.compile(r"^(.*?(?:\[1\]|\[y/n\]|Mail address|Password): )(.*)$", re.MULTILINE)

@@ -14,7 +14,7 @@ INLINE = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 MAKE = re.compile(r"(?:^|[`\n;&]) *(?:\$ )?make((?: +[a-z]+\b(?!=))+)")
-FILE = re.compile(r"(?<![\w/.<*~-])(?:[\w.-]+/)*(?:[\w-]+\.(?:py|sql|toml|lock)\b|(?<=/)(?=[`\s,;)]))")
+FILE = re.compile(r"(?<![\w/.<*~:-])(?:[\w.-]+/)*(?:[\w-]+\.(?:py|sql|toml|lock)\b|(?<=/)(?=[`\s,;)]))")
 MODULE = re.compile(r"(?<![\w./-])(?:postroom|postroom_sandbox|postroom_simulator|support)(?:\.[a-z_]+)+(?![\w.*-])")
 NAMED_IN = re.compile(r"`(\w+)` in `([\w/]+\.(?:py|sql))`")
 # Files that a person, a build or a running Postroom makes.
