@@ -167,7 +167,7 @@ def test_an_overlap_is_told_and_safe(shell: Shell) -> None:
 
 
 WRONG = [
-    (("--category", "finance", "--from", "2024-02-01", "--to", "2024-01-01"), "is after date_to"),
+    (("--category", "finance", "--from", "2024-02-01", "--to", "2024-01-01"), "is after 2024-01-01, the last day"),
     (("--category", "finance", "--from", "2024-02-01", "--to", "2999-01-01"), "is in the future"),
     (("--category", "finance", "--from", "1969-12-31"), "is before 1970"),
     (("--category", "finance", "--from", "2024-02-30"), "'2024-02-30' is not a day"),

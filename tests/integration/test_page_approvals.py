@@ -115,7 +115,7 @@ async def test_a_yes_queues_exactly_what_was_shown(page: httpx2.AsyncClient, box
 
 async def test_a_yes_to_something_else_than_was_shown_does_not_count(page: httpx2.AsyncClient, box: MailSetup) -> None:
     asked = await ask(box)
-    for shown, refusal in (("0f" * 32, "look at it"), (asked.action_hash[:8], "look at it"), ("", "is empty")):
+    for shown, refusal in (("0f" * 32, "look at it"), (asked.action_hash[:8], "look at it"), ("", "Fill it in")):
         await submit(page, f"/approvals/{asked.id}/approve", {"shown": shown}, back="/approvals")
         assert refusal in (await page.get("/approvals")).text
     assert await state(box, asked.id) == "approved_pending"

@@ -190,9 +190,10 @@ async def test_an_estimate_is_agreed_to_by_its_sum_and_becomes_a_backfill(
     assert all(words in panel(text, "What it would cost") for words in ("Everything", "Chosen kinds", "When asked"))
     agreed = text.partition('name="agreed" value="')[2].partition('"')[0]
     fields = {"estimate": text.partition('name="estimate" value="')[2].partition('"')[0], "resume_daily": "yes"}
+    estimated = f"/backfill/new?estimate={fields['estimate']}"
     for refused in ({}, {"agreed": str(int(agreed) + 1)}, {"agreed": "yes"}):
-        answer = await submit(page, "/backfill/create", {**fields, **refused}, back="/backfill/new")
-        assert answer.headers["location"] == "/backfill/new"
+        answer = await submit(page, "/backfill/create", {**fields, **refused}, back=estimated)
+        assert 'id="problem"' in await shown(page, answer.headers["location"])
     answer = await submit(page, "/backfill/create", {**fields, "agreed": agreed})
     job = await load(setup, UUID(answer.headers["location"].rpartition("/")[2]))
     assert (job.target_categories, job.rate_limit_per_hour, job.daily_cost_cap_cents) == (
@@ -222,7 +223,10 @@ async def test_what_cannot_be_estimated_is_said_at_once(sqlite: Database, clock:
             {"endpoint_identity": "gmail:user:nobody@x.example"},
         ):
             answer = await submit(page, "/backfill/estimate", {**WANTED, **changes}, back="/backfill/new")
-            assert answer.headers["location"] == "/backfill/new", changes
+            refused = await shown(page, answer.headers["location"])
+            (field,) = changes
+            assert re.search(rf'name="{field}"[^>]* aria-describedby="problem"', refused), changes
+            assert 'value="2024-' in refused
 
 
 async def test_waiting_for_an_estimate_can_be_canceled(page: httpx2.AsyncClient, setup: JobSetup) -> None:

@@ -134,8 +134,8 @@ async def test_what_makes_no_sense_is_refused_with_words(setup: IntakeSetup, pag
         assert words in answer.text
     for address, fields, words in (
         ("/queues/dismiss", {"queue": "email", "messages": str(waiting.request_id)}, "processed by Postroom itself"),
-        ("/queues/dismiss", {"queue": "nowhere", "messages": str(waiting.request_id)}, "there is no queue"),
-        ("/queues/dismiss", {"queue": "gateway"}, "choose at least one"),
+        ("/queues/dismiss", {"queue": "nowhere", "messages": str(waiting.request_id)}, "There is no queue"),
+        ("/queues/dismiss", {"queue": "gateway"}, "Choose at least one"),
         ("/queues/replay", {"queue": "gateway", "messages": "x"}, "no id"),
     ):
         said = said_in(await submit(page, address, fields))

@@ -43,5 +43,5 @@ def checked_window(date_from: date, date_to: date, zone: ZoneInfo, today: date) 
     if date_to > today:
         raise BadInput("date_to", f"{date_to} is in the future", f"use {today} or earlier; new mail comes by itself")
     if date_from > date_to:
-        raise BadInput("date_from", f"{date_from} is after date_to ({date_to})", "exchange the two")
+        raise BadInput("date_from", f"{date_from} is after {date_to}, the last day", "exchange the two")
     return Window(date_from, date_to, zone)

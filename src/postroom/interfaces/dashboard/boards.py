@@ -81,7 +81,9 @@ class Boards:
 
     def _key(self, visit: Visit) -> Key:
         visitor: Visitor = visit.visitor
-        return (visit.address, visitor.role, *([visitor.name, visitor.form_token] if self._personal else []))
+        is_personal = self._personal or visit.refused
+        own = [visitor.name, visitor.form_token, visit.refused] if is_personal else []
+        return (visit.address, visitor.role, *own)
 
     def _forget_idle(self) -> None:
         if len(self._boards) >= MAX_IDLE:

@@ -8,6 +8,7 @@ that are hard to take back they proved who they are a few minutes ago.
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import FormData
@@ -19,10 +20,11 @@ from starlette.routing import Route
 from postroom.core.access import Access
 from postroom.core.errors import BadInput, IllegalMove, MailboxError, NotFound, Refused
 from postroom.core.visitors import PersonRole, Visitor
+from postroom.interfaces.dashboard.refused_forms import RefusedForm, in_sentences
 from postroom.interfaces.dashboard.said import Said, say
 from postroom.interfaces.dashboard.sign_in.visits import session_of
 from postroom.interfaces.dashboard.site import Site
-from postroom.interfaces.dashboard.visit import check_storable
+from postroom.interfaces.dashboard.visit import REFUSED, check_storable
 from postroom.interfaces.dashboard.visiting import ON_THE_PAGE, signature_of, visitor_of
 from postroom.operations.caller import Caller
 from postroom.operations.people.kept_forms import KeptForm
@@ -75,9 +77,13 @@ class Form:
     def is_ticked(self, name: str) -> bool:
         return self.text(name) not in ("", "off", "false")
 
+    def multi_items(self) -> list[tuple[str, str]]:
+        """Return the fields without uploaded files, each name as often as it was sent."""
+        return [(name, value) for name, value in self.fields.multi_items() if isinstance(value, str)]
+
     def kept(self, address: str) -> KeptForm | None:
         """Return the form as it can be kept; None with uploaded files."""
-        fields = [(name, value) for name, value in self.fields.multi_items() if isinstance(value, str)]
+        fields = self.multi_items()
         is_whole = len(fields) == len(self.fields.multi_items())
         return KeptForm(address, self.parameters, fields, self.back) if is_whole else None
 
@@ -93,6 +99,21 @@ class Confirmation:
 
 
 Submit = Callable[[Form], Awaitable[Confirmation | Response]]
+Explain = Callable[[Exception, Form], tuple[str, str]]
+"""Returns the name of the field that an error is about, empty if about none, and the problem in the page's words."""
+
+
+def _keeps_all(_name: str) -> bool:
+    return False
+
+
+def explained(error: Exception, form: Form, names: Mapping[str, str] = MappingProxyType({})) -> tuple[str, str]:
+    """Return the field and the problem as errors name them; `names` are the form's, by those of operations."""
+    if isinstance(error, BadInput) and (
+        error.field in form.fields or error.field in names or error.problem == "is empty"
+    ):
+        return names.get(error.field, error.field), in_sentences(error)
+    return "", str(error)
 
 
 class FormRoute(Route):
@@ -104,14 +125,22 @@ class FormRoute(Route):
 
 
 def form_route(
-    site: Site, address: str, submit: Submit, access: Access | None = None, *, reason: str = ON_THE_PAGE
+    site: Site,
+    address: str,
+    submit: Submit,
+    access: Access | None = None,
+    *,
+    reason: str = ON_THE_PAGE,
+    is_secret: Callable[[str], bool] = _keeps_all,
+    explain: Explain = explained,
 ) -> FormRoute:
     """Return the route that accepts the form at this address.
 
     Access is that of the operation which declares the form; a form that no operation declares has its own.
     `reason` is what the person signs with where the form names none. Where the access asks for a fresh proof, people
     prove who they are, unless they did so a few minutes ago; the form is carried out after that.
-    An error that is meant for people is shown on the page that the form was on.
+    An error that is meant for people is shown on the page that the form was on, at the field that `explain` names; the
+    form has its fields again, but for those that are secret.
     """
     allowed = access or access_of_form(address)
     role = allowed.person
@@ -131,8 +160,10 @@ def form_route(
             return sent_to_prove(form.back)
         return await site.ask_again(request, live, kept)
 
-    async def repeated(_request: Request, live: LiveSession, kept: KeptForm) -> Response:
+    async def repeated(_request: Request, live: LiveSession, kept: KeptForm, late: str) -> Response:
         _check_role(live.visitor, role)
+        if late:
+            return refuse(site, live.visitor, kept, ("", late), is_secret)
         return await carry_out(admit(FormData([*kept.fields]), kept.parameters, live.visitor, kept.back))
 
     def admit(fields: FormData, parameters: Mapping[str, str], visitor: Visitor, back: str) -> Form:
@@ -144,7 +175,9 @@ def form_route(
         try:
             done = await submit(form)
         except EXPECTED as error:
-            return say(RedirectResponse(form.back, SEE_OTHER), Said(str(error), "bad"))
+            field, problem = explain(error, form)
+            kept = KeptForm(address, form.parameters, form.multi_items(), form.back)
+            return refuse(site, form.visitor, kept, (field, problem), is_secret)
         finally:
             site.look_again()
         if isinstance(done, Response):
@@ -154,6 +187,20 @@ def form_route(
     if allowed.is_fresh:
         site.again_forms[address] = repeated
     return FormRoute(address, submitted, allowed)
+
+
+def refuse(
+    site: Site, visitor: Visitor, form: KeptForm, problem: tuple[str, str], is_secret: Callable[[str], bool]
+) -> Response:
+    """Lead back to the page of a form that is not carried out, where its fields are filled in again."""
+    refused = RefusedForm.of(visitor.name, form.address, form.parameters, form.fields, problem, is_secret)
+    if not refused.fields:
+        return say(RedirectResponse(form.back, SEE_OTHER), Said(problem[1], "bad"))
+    mark = "&" if "?" in form.back else "?"
+    # Browsers give the focus to the wrong field only where the address names no other place.
+    place = "" if refused.field else "#problem"
+    to = f"{form.back}{mark}{REFUSED}={site.refused.keep(refused)}{place}"
+    return say(RedirectResponse(to, SEE_OTHER), Said(problem[1], "bad"))
 
 
 def sent_to_prove(back: str) -> Response:

@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.interfaces.dashboard.boards import TOKEN_MARKER, Boards
+from postroom.interfaces.dashboard.refused_forms import PROBLEM, fill_in
 from postroom.interfaces.dashboard.said import forget_said, said_before
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
@@ -77,9 +78,11 @@ class DashboardPage(ABC):
     async def _board(self, visit: Visit) -> str:
         values = await self.read(visit)
         shared = {"account": await self._site.account(), "waiting": await self._site.waiting()}
-        return self._site.render(
+        board = self._site.render(
             "board.html", template=self.template, visit=visit, form_token=TOKEN_MARKER, **shared, **values
         )
+        refused = self._site.refused.find(visit.refused)
+        return fill_in(board, refused) if refused and refused.person == visit.visitor.name else board
 
     async def _show(self, request: Request) -> Response:
         visit = Visit.of(request, request.url.path)
@@ -92,7 +95,8 @@ class DashboardPage(ABC):
             log.warning("dashboard.page_failed", page=self.address, error=type(error).__name__)
             raise HTTPException(UNAVAILABLE) from error
         said = said_before(request)
-        values = {"board": board, "said": said, "events": _events(visit), "account": account}
+        is_at_field = visit.refused and PROBLEM in board
+        values = {"board": board, "said": None if is_at_field else said, "events": _events(visit), "account": account}
         response = HTMLResponse(self._site.render("shell.html", page=self, visit=visit, **values))
         return forget_said(response) if said else response
 
@@ -107,7 +111,8 @@ class DashboardPage(ABC):
 
 def _events(visit: Visit) -> str:
     """Return the address of the visit's stream."""
-    path, question, query = visit.address.partition("?")
+    address = visit.with_filters(refused=visit.refused) if visit.refused else visit.address
+    path, question, query = address.partition("?")
     return f"{EVENTS}{path.rstrip('/')}{question}{query}"
 
 

@@ -13,8 +13,10 @@ from starlette.responses import Response
 from postroom import __version__
 from postroom.interfaces.dashboard.assets import load_assets
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.drafts import Drafts
 from postroom.interfaces.dashboard.flow import flow
 from postroom.interfaces.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
+from postroom.interfaces.dashboard.refused_forms import RefusedForm
 from postroom.interfaces.dashboard.rendering import make_environment
 from postroom.operations.parts import Parts
 from postroom.words.problems import PAGE_ERRORS, UNKNOWN_PAGE_ERROR
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
 AskAgain = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"]]
 """Shows the page on which people prove again who they are, and keeps the form meanwhile."""
-CarryOut = Callable[["Request", "LiveSession", "KeptForm"], Awaitable["Response"]]
-"""Carries out a form that was kept, by its address."""
+CarryOut = Callable[["Request", "LiveSession", "KeptForm", str], Awaitable["Response"]]
+"""Carries out a form that was kept; with a sentence that says why it may not be any more, shows it again."""
 A_YEAR = "public, max-age=31536000, immutable"
 
 
@@ -43,6 +45,7 @@ class Site:
         self.tabs_of: Counter[str] = Counter()
         self.ask_again: AskAgain | None = None
         self.again_forms: dict[str, CarryOut] = {}
+        self.refused = Drafts[RefusedForm]()
         self._boards: dict[str, Boards] = {}
         self._assets = load_assets()
         self._environment = make_environment(

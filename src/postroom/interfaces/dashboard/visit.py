@@ -17,6 +17,8 @@ from postroom.core.visitors import PersonRole, Visitor
 from postroom.interfaces.dashboard.visiting import visitor_of
 
 LONGEST_FILTER = 500
+REFUSED = "refused"
+"""The parameter of an address that names a form to show again."""
 Choice = TypeVar("Choice", bound=str)
 
 
@@ -34,12 +36,15 @@ class Visit:
     """The parts of the path that have names, such as the id of a message."""
     filters: Mapping[str, str]
     visitor: Visitor
+    refused: str = ""
+    """The id of a form that was refused, which the page shows again."""
 
     @classmethod
     def of(cls, request: Request, path: str) -> "Visit":
         check_storable({**request.path_params, **request.query_params})
         filters = {name: value for name, value in sorted(request.query_params.items()) if value}
-        return cls(path, request.path_params, filters, visitor_of(request))
+        refused = filters.pop(REFUSED, "")
+        return cls(path, request.path_params, filters, visitor_of(request), refused)
 
     @property
     def address(self) -> str:

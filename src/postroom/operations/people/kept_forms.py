@@ -52,8 +52,11 @@ class KeptForms:
         nonce = secrets.token_bytes(_NONCE_BYTES)
         return base64url.encode(nonce + AESGCM(_key(live)).encrypt(nonce, content, _bound_to(live)))
 
-    async def open(self, live: LiveSession, text: str) -> KeptForm:
-        """Return the form, and use it up. Raise SignInRefused if it is not this session's, too old, or used before."""
+    async def open(self, live: LiveSession, text: str) -> tuple[KeptForm, str]:
+        """Return the form, and use it up; with a sentence if it is too old to be carried out.
+
+        Raise SignInRefused if it is not this session's, or was used before.
+        """
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -64,11 +67,12 @@ class KeptForms:
             raise SignInRefused("Nothing was done: this request is not from your session. Send it again.") from None
         ends, address, parameters, fields, back = orjson.loads(content)
         expires_at, now = datetime.fromtimestamp(ends, UTC), self._clock()
+        form = KeptForm(address, parameters, [(name, value) for name, value in fields], back)
         if not now < expires_at <= now + KEPT_LIVES:
-            raise SignInRefused("Nothing was done: that took too long. Send it again.")
+            return form, "Nothing was done: that took too long. Send it again."
         if not await self._database.run(sessions.use_challenge(hashlib.sha256(sealed).hexdigest(), expires_at)):
             raise SignInRefused("This was sent before. Check whether it was done before you send it again.")
-        return KeptForm(address, parameters, [(name, value) for name, value in fields], back)
+        return form, ""
 
 
 def _key(live: LiveSession) -> bytes:

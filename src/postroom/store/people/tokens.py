@@ -98,7 +98,7 @@ def mint(
     to one sender.
     """
     if role is Role.CONNECTOR and identity is None:
-        remedy = "give the endpoint it serves with --identity, such as gmail:user:me@example.com"
+        remedy = "name the endpoint it serves, such as gmail:user:me@example.com"
         raise BadInput("identity", "is missing, and a connector is bound to one endpoint", remedy)
     if role is not Role.CONNECTOR and identity is not None:
         raise BadInput("identity", f"does not go with the role {role}", "leave it out, or use --role connector")

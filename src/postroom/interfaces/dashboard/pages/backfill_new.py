@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import date
+from functools import partial
 from uuid import UUID
 
 from starlette.routing import Route
@@ -13,7 +14,7 @@ from postroom.core.errors import BadInput
 from postroom.core.mail.categories import CATEGORIES
 from postroom.core.mail.providers import PROVIDERS
 from postroom.interfaces.dashboard.charts import Part
-from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
+from postroom.interfaces.dashboard.forms import Confirmation, Form, explained, form_route
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
@@ -24,6 +25,13 @@ from postroom.words.backfill import WORDS
 
 ADDRESS = "/backfill/new"
 MOST_DOLLARS = 100_000
+FIELDS: Mapping[str, str] = {
+    "target_categories": "category",
+    "rate_limit_per_hour": "rate",
+    "daily_cost_cap_cents": "cap",
+    "consent": "agreed",
+}
+"""The fields of the forms by the names that operations have for them."""
 
 
 def pages(site: Site) -> list[DashboardPage]:
@@ -85,9 +93,10 @@ class NewBackfillPage(DashboardPage):
         )
 
     def actions(self) -> list[Route]:
+        explain = partial(explained, names=FIELDS)
         return [
-            form_route(self._site, "/backfill/estimate", self._estimate),
-            form_route(self._site, "/backfill/create", self._create),
+            form_route(self._site, "/backfill/estimate", self._estimate, explain=explain),
+            form_route(self._site, "/backfill/create", self._create, explain=explain),
         ]
 
     async def _estimate(self, form: Form) -> Confirmation:
@@ -144,6 +153,7 @@ def _cap(form: Form) -> int:
     text = form.required("cap", "write it in dollars, such as 5.00")
     whole, _, part = text.removeprefix("$").partition(".")
     digits = whole + part
-    if not digits.isascii() or not digits.isdecimal() or not whole or len(part) > 2 or int(whole) > MOST_DOLLARS:
+    is_amount = digits.isascii() and digits.isdecimal() and whole and len(part) <= 2
+    if not is_amount or not int(digits) or int(whole) > MOST_DOLLARS:
         raise BadInput("cap", f"{text[:20]!r} is no amount", "write it in dollars, such as 5.00")
     return int(whole) * 100 + int(part.ljust(2, "0"))

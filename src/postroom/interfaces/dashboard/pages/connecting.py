@@ -42,7 +42,7 @@ class ConnectPage(DashboardPage):
     def actions(self) -> list[Route]:
         return [
             form_route(self._site, "/connectors/new/begin", self._begin, OWN_AGAIN),
-            form_route(self._site, "/connectors/new/finish", self._finish, OWN_AGAIN),
+            form_route(self._site, "/connectors/new/finish", self._finish, OWN_AGAIN, is_secret="answer".__eq__),
             form_route(self._site, "/connectors/new/forget", self._forget, OWN),
         ]
 

@@ -31,7 +31,7 @@ class ConnectFieldsPage(DashboardPage):
 
     def actions(self) -> list[Route]:
         return [
-            form_route(self._site, "/connectors/new/{provider}/connect", self._connect),
+            form_route(self._site, f"{self.address}/connect", self._connect, is_secret="email".__ne__),
         ]
 
     async def _connect(self, form: Form) -> Confirmation:

@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from typing import TypeVar
 from urllib.parse import quote
 
-from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput, Conflict, MailboxError
 from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.servers import MailServers
 from postroom.interfaces.dashboard.after_connecting import page_after_connecting
-from postroom.interfaces.dashboard.drafts import Drafts, RefusedForm
-from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
+from postroom.interfaces.dashboard.forms import Confirmation, Form, explained, form_route
 from postroom.interfaces.dashboard.page import DashboardPage
+from postroom.interfaces.dashboard.refused_forms import in_sentences
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.mailboxes.imap.errors import ImapSignInRefused, Unreachable
@@ -58,17 +57,11 @@ def pages(site: Site) -> list[DashboardPage]:
 class ConnectImapPage(DashboardPage):
     address, title, template = "/connectors/imap", "Connect your mailbox", "connecting_imap.html"
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
-        self._refused = Drafts[RefusedForm]()
-
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        refused = self._refused.find(visit.text("draft"))
         email = visit.text("email")
         known = None if email is None else await imap_account(self._database, email)
         return {
-            "refused": refused,
-            "fields": {"email": email or ""} if refused is None else refused.fields,
+            "email": email or "",
             "known": known,
             "securities": SERVER_SECURITIES,
             "label_words": SERVER_LABELS,
@@ -76,14 +69,8 @@ class ConnectImapPage(DashboardPage):
         }
 
     def actions(self) -> list[Route]:
-        return [form_route(self._site, "/connectors/imap/connect", self._submit)]
-
-    async def _submit(self, form: Form) -> Confirmation | Response:
-        try:
-            return await self._connect(form)
-        except (BadInput, MailboxError) as error:
-            refused = self._refused.keep(RefusedForm.of(form, *_said(error, form), without=PASSWORDS))
-            return RedirectResponse(f"{self.address}?draft={refused}#problem", SEE_OTHER)
+        is_secret = PASSWORDS.__contains__
+        return [form_route(self._site, f"{self.address}/connect", self._connect, is_secret=is_secret, explain=_explain)]
 
     async def _connect(self, form: Form) -> Confirmation:
         email = normalised_address(form.required("email", "write the address of the mailbox"))
@@ -112,7 +99,7 @@ def _cannot_send(tried: TriedServers) -> list[str]:
     return [sending_waits(tried) if tried.servers.smtp_host else f"Mail cannot be sent: {tried.cannot_send}."]
 
 
-def _said(error: BadInput | MailboxError, form: Form) -> tuple[str, str]:
+def _explain(error: Exception, form: Form) -> tuple[str, str]:
     """The field that the error is about, and the problem in the words of the page."""
     match error:
         case ImapSignInRefused():
@@ -123,23 +110,17 @@ def _said(error: BadInput | MailboxError, form: Form) -> tuple[str, str]:
         case ServerNotFound():
             return "imap_host", SERVER_PROBLEMS["not_found"]
         case Conflict():
-            return "email", _sentences("this address", error)
+            return "email", in_sentences(error, "this address")
         case BadInput(field="--ca-file"):
             return "certificates", SERVER_PROBLEMS["certificates"]
         case BadInput():
-            return SERVER_FIELDS.get(error.field, error.field), _sentences("this", error)
+            return SERVER_FIELDS.get(error.field, error.field), in_sentences(error)
         case Unreachable():
             return "imap_host", SERVER_PROBLEMS["unreachable"].format(host=form.text("imap_host") or "The mail server")
-        case _:
+        case MailboxError():
             return "imap_host" if form.text("imap_host") else "", f"{str(error)[:1].upper()}{str(error)[1:]}."
-
-
-def _sentences(what: str, error: BadInput) -> str:
-    """The problem and its remedy as sentences; a problem without a subject is about `what`."""
-    is_predicate = error.problem.startswith(("is ", "signs ", "contains "))
-    both = (f"{what} {error.problem}" if is_predicate else error.problem, error.remedy)
-    said = both[1:] if error.problem == "is empty" else both
-    return " ".join(f"{each[:1].upper()}{each[1:]}." for each in said)
+        case _:
+            return explained(error, form)
 
 
 def _with_last(wanted: WantedServers, last: MailServers | None) -> WantedServers:

@@ -13,7 +13,8 @@ from postroom.core.errors import BadInput, Conflict, NotFound, SignInRefused
 from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.forms import SEE_OTHER
 from postroom.interfaces.dashboard.ids import read_id
-from postroom.interfaces.dashboard.said import Said, forget_said, said_before
+from postroom.interfaces.dashboard.refused_forms import RefusedForm, fill_in, in_sentences
+from postroom.interfaces.dashboard.said import Said, forget_said, said_before, say
 from postroom.interfaces.dashboard.sign_in.cookies import signed_in, signed_out
 from postroom.interfaces.dashboard.sign_in.fields import checked_session, fields_of
 from postroom.interfaces.dashboard.sign_in.pages import answering, credential_in, place, scripted, text_in
@@ -27,6 +28,7 @@ from postroom.operations.people.own_sign_in import OwnWaysIn
 from postroom.operations.people.sessions import LiveSession
 
 ADDRESS = "/settings/sign-in"
+CODE_OR_PASSWORD = ("code", "password").__contains__
 Change = Callable[[Request, LiveSession, Mapping[str, str]], Awaitable[Response | str]]
 
 
@@ -86,14 +88,20 @@ class OwnSignInPage:
                 return await carry_out(request, live, fields)
             return await self._site.ask_again(request, live, KeptForm(address, {}, list(fields.items()), ADDRESS))
 
-        async def repeated(request: Request, live: LiveSession, kept: KeptForm) -> Response:
+        async def repeated(request: Request, live: LiveSession, kept: KeptForm, late: str) -> Response:
+            if late:
+                return say(RedirectResponse(ADDRESS, SEE_OTHER), Said(late, "bad"))
             return await carry_out(request, live, dict(kept.fields))
 
         async def carry_out(request: Request, live: LiveSession, fields: Mapping[str, str]) -> Response:
             try:
                 done = await change(request, live, fields)
             except (BadInput, Conflict, NotFound, SignInRefused) as error:
-                return await self._page(request, live, problem=str(error), secret=fields.get("secret", ""))
+                field = error.field if isinstance(error, BadInput) and error.field in fields else ""
+                problem = in_sentences(error) if isinstance(error, BadInput) and field else str(error)
+                said = field, problem
+                refused = RefusedForm.of(live.visitor.name, address, {}, [*fields.items()], said, CODE_OR_PASSWORD)
+                return await self._page(request, live, refused=refused, secret=fields.get("secret", ""))
             return done if isinstance(done, Response) else RedirectResponse(f"{ADDRESS}?done={done}", SEE_OTHER)
 
         self._site.again_forms[address] = repeated
@@ -106,7 +114,13 @@ class OwnSignInPage:
         return await self._page(request, live, done=request.query_params.get("done", ""))
 
     async def _page(
-        self, request: Request, live: LiveSession, *, done: str = "", problem: str = "", secret: str = ""
+        self,
+        request: Request,
+        live: LiveSession,
+        *,
+        done: str = "",
+        refused: RefusedForm | None = None,
+        secret: str = "",
     ) -> Response:
         try:
             offered = checked_secret(secret)
@@ -118,13 +132,15 @@ class OwnSignInPage:
             own=await self._own.show(live),
             visitor=live.visitor,
             done=done,
-            problem=problem,
+            problem="" if refused is None or refused.field else refused.problem,
             secret=offered,
             app_address=codes_address(offered, live.visitor.name, site_of(request).host),
             **await in_shell(self._site, live.visitor, said),
             **place(request),
         )
-        response = HTMLResponse(text, 400 if problem else 200)
+        if refused is not None and refused.field:
+            text = fill_in(text, refused)
+        response = HTMLResponse(text, 400 if refused else 200)
         return response if said is None else forget_said(response)
 
     async def _set_password(self, request: Request, live: LiveSession, fields: Mapping[str, str]) -> Response | str:

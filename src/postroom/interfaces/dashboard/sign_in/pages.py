@@ -203,15 +203,15 @@ class SignInPages:
             raise
 
     async def _carry_out(self, request: Request, live: LiveSession, to: str, kept: str) -> Response:
-        """Carry out a form whose sender has proved who they are: once, and as if it were sent now."""
+        """Carry out a form whose sender has proved who they are: once, as if sent now. If too old, show it again."""
         try:
-            form = await self._forms.open(live, kept)
+            form, late = await self._forms.open(live, kept)
             carry_out = self._site.again_forms.get(form.address)
             if carry_out is None:
                 raise SignInRefused("Nothing was done: Postroom was updated meanwhile. Send it again.")
         except SignInRefused as refused:
             return say(RedirectResponse(to, SEE_OTHER), Said(str(refused), "bad"))
-        return await carry_out(request, live, form)
+        return await carry_out(request, live, form, late)
 
     async def _again_options(self, request: Request, given: Mapping[str, Any]) -> Mapping[str, Any]:
         live = checked_session(request, given, back="/")

@@ -151,6 +151,8 @@
       retry();
     });
   }
+  // A form that was refused may stand in a dialog, which no page opens by itself.
+  document.getElementById("problem")?.closest("[popover]")?.showPopover();
   setInterval(watch, WATCH_MS);
   link.hidden = !board.hasAttribute("hx-sse:connect"); // a page without a stream says nothing about one
   countWaiting();
