@@ -14,6 +14,7 @@ from postroom_sandbox import correspondents as people
 from postroom_sandbox.correspondents import OWNER, Conversation
 from postroom_sandbox.mailbox import Mailbox, utc_now
 from postroom_sandbox.raw_mail import Attachment, Person, SampleMail, write
+from postroom_sandbox.scenes import Scene
 
 Item = TypeVar("Item")
 
@@ -122,13 +123,19 @@ class SampleWriter:
         sender, subject, text = people.JUNK
         return self._mail(sender, subject, text, at, SPAM)
 
+    def scene(self, scene: Scene, at: datetime) -> SampleMail:
+        """One mail of the story."""
+        papers = [Attachment("Rechnung.pdf", "application/pdf", _PDF)] if scene.has_invoice else []
+        labels = UPDATE if scene.is_automatic else PERSONAL
+        return self._mail(scene.sender, scene.subject, scene.text, at, labels, dict(scene.headers), attachments=papers)
+
     def sent(self, topic: Conversation, at: datetime) -> SampleMail:
         raw = write(OWNER, topic.partner, topic.subject, topic.text + "\n", at, topic.message_id)
         return SampleMail(raw, SENT, at)
 
-    def answer(self, at: datetime) -> SampleMail:
+    def answer(self, at: datetime, topic: Conversation | None = None) -> SampleMail:
         """A reply to a message that the owner sent."""
-        topic = self._deal(people.CONVERSATIONS)
+        topic = topic or self._deal(people.CONVERSATIONS)
         quoted = "".join(f"> {line}\n" for line in topic.text.splitlines())
         text = f"{self._deal(topic.answers)}\n\n{topic.partner.first_name}\n\n{OWNER.name} wrote:\n{quoted}"
         headers = {"In-Reply-To": topic.message_id, "References": topic.message_id}

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, NamedTuple
 
-from postroom_sandbox.smtp_server import Answers, SmtpServer
+from postroom_sandbox.smtp_server import Answers, Raw, SmtpServer
 
 Post = Callable[[str, str, Mapping[str, Any]], Awaitable[int]]
 EVENTS_EVERY_S = 6.0
@@ -17,6 +17,9 @@ MAIL_EVERY_S = 2.0
 ANSWERS: Answers = {
     "RCPT TO:<gone@": "550 5.1.1 No such mailbox here",
     "RCPT TO:<full@": "452 4.2.2 The mailbox is full, try again later",
+    "RCPT TO:<former-": "550 5.1.1 No such mailbox here",
+    # Real servers take a while too; without it no mail would ever wait.
+    ".": Raw(b"250 2.0.0 Ok: queued\r\n", every_s=0.03),
 }
 
 
@@ -52,6 +55,11 @@ CUSTOMERS = (
     Customer("orders@kettle-and-crumb.example", "standard", 3, "Your order {n} is on its way"),
     Customer("desk@stadtwerke.example", "team", 1, "Your meter reading {n}"),
 )
+FLOODER = Customer("offers@bargain-bay.example", "free", 0, "Offer {n}, only today")
+FLOOD = 200
+FORMER = 4
+"""One in so many of the flood goes to an address that no longer exists."""
+AT_ONCE = 4
 READERS = ("anna", "bela", "cleo", "dario", "elif", "farid", "gone", "full")
 DESTINATIONS = ("posthorn.example", "mailhof.example", "inbox.example")
 
@@ -93,11 +101,23 @@ async def submit_mail(post: Post, tokens: Mapping[str, str], rng: Random, every_
         await post("/v1/messages", tokens[customer.username], _mail(customer, rng))
 
 
-def _mail(customer: Customer, rng: Random) -> dict[str, Any]:
+async def flood(post: Post, token: str, rng: Random) -> None:
+    """Submit hundreds of mails as fast as they are accepted, many of them to people who are gone."""
+    readers = (f"former-{n}" if n % FORMER == 0 else f"reader-{n}" for n in range(FLOOD))
+    mails = (_mail(FLOODER, rng, reader) for reader in readers)
+
+    async def submit() -> None:
+        for mail in mails:
+            await post("/v1/messages", token, mail)
+
+    await asyncio.gather(*(submit() for _ in range(AT_ONCE)))
+
+
+def _mail(customer: Customer, rng: Random, reader: str | None = None) -> dict[str, Any]:
     number = rng.randrange(1_000, 9_999)
     return {
         "from": customer.username,
-        "to": [f"{rng.choice(READERS)}@{rng.choice(DESTINATIONS)}"],
+        "to": [f"{reader or rng.choice(READERS)}@{rng.choice(DESTINATIONS)}"],
         "subject": customer.subject.format(n=number),
         "text": "Good day!\n\nThis mail went from one program to another on your own machine.\n",
     }

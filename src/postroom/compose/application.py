@@ -110,6 +110,7 @@ class PostroomApplication:
             demo_settings,
             held_demo_folder,
         )
+        from postroom.compose.demo_story import story_of
         from postroom.compose.demo_town import Town, mail_goes_nowhere
         from postroom.compose.mailboxes import keep_sandbox_account
         from postroom.compose.serve import run_product
@@ -122,7 +123,7 @@ class PostroomApplication:
                     await add_sample_rules(database)
                     # In a sample mailbox it acts without being asked to.
                     await keep_sandbox_account(prepared, database, ACTS_ON_ALL)
-                    async with Town(database, SEED) as town:
+                    async with Town(database, SEED, story_of(mailbox, database, prepared)) as town:
                         await run_product(prepared, database, stop, town.starting(ready), invite, presses)
 
     async def sandbox(

@@ -38,6 +38,7 @@ from postroom_sandbox.quota import NEW_PROJECT
 from postroom_sandbox.sample import arrivals, fill_sample
 from postroom_sandbox.server import running_emulator
 from postroom_sandbox.snapshot import load_mailbox, save_mailbox
+from postroom_sandbox.story import StoryMail
 
 SEED = 2026
 POLL_S = 1.0
@@ -53,12 +54,17 @@ STAND_IN = {
 
 @dataclass(frozen=True, slots=True)
 class DemoMailbox:
-    """The sandbox mailbox's address, token and owner, and the address of the model's stand-in."""
+    """The sandbox mailbox's address, token and owner, and the address of the model's stand-in.
+
+    `story` has the mail of the first minute; None if an earlier demo has told it. Other mail arrives once `told` is set.
+    """
 
     address: str
     token: str
     owner: str
     model: str
+    story: StoryMail | None
+    told: asyncio.Event
 
 
 @contextlib.asynccontextmanager
@@ -71,14 +77,23 @@ async def demo_mailbox(folder: Path, seed: int = SEED) -> AsyncGenerator[DemoMai
     rng = mailbox.rng = Random(f"{seed} {mailbox.history_id}") if is_kept else mailbox.rng  # noqa: S311
     emulator = Emulator(mailbox, token, fill=_nothing if is_kept else lambda each: fill_sample(each, seed))
     async with running_emulator(emulator) as address, running_model_api(ModelApi()) as model:
-        tasks = [asyncio.create_task(drip(mailbox, arrivals(rng))), asyncio.create_task(_keep_saving(mailbox, file))]
+        story, told = None if is_kept else StoryMail(emulator, Random(seed)), asyncio.Event()  # noqa: S311
+        tasks = [
+            asyncio.create_task(_drip_after(told, mailbox, rng)),
+            asyncio.create_task(_keep_saving(mailbox, file)),
+        ]
         try:
-            yield DemoMailbox(address, token, OWNER.address, f"{model}/v1")
+            yield DemoMailbox(address, token, OWNER.address, f"{model}/v1", story, told)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             save_mailbox(mailbox, file)
+
+
+async def _drip_after(told: asyncio.Event, mailbox: Mailbox, rng: Random) -> None:
+    await told.wait()
+    await drip(mailbox, arrivals(rng))
 
 
 def _nothing(_mailbox: Mailbox) -> None:

@@ -4,7 +4,7 @@ HTTP like any others.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import structlog
 
-from postroom.core.errors import BadInput
+from postroom.core.errors import BadInput, PostroomError
 from postroom.operations.caller import Caller
 from postroom.operations.outbound.senders import WantedSender, add_sender
 from postroom.operations.people.audit import signature
@@ -20,12 +20,26 @@ from postroom.operations.people.tokens import TokenRole, make_token
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.store.people.audit import Signature
-from postroom_sandbox.town import CUSTOMERS, ENDPOINT, Customer, Post, mail_exchange, send_events, submit_mail
+from postroom_sandbox.town import (
+    CUSTOMERS,
+    ENDPOINT,
+    FLOODER,
+    Customer,
+    Post,
+    flood,
+    mail_exchange,
+    send_events,
+    submit_mail,
+)
 
 log = structlog.get_logger()
 
 LIFETIME = timedelta(days=1)
 DEMO = "demo"
+SCORING_S = 5.0
+"""In a demo, a sender that sends too much is noticed within seconds."""
+TellStory = Callable[["Town", httpx2.AsyncClient], Awaitable[None]]
+"""Told once, by the programs and customers of the town."""
 
 
 @contextlib.asynccontextmanager
@@ -41,14 +55,16 @@ async def mail_goes_nowhere(settings: Settings) -> AsyncGenerator[Settings]:
                 "smart_host_password": None,
             }
         )
-        yield settings.model_copy(update={"delivery": delivery})
+        outbound = settings.outbound.model_copy(update={"scoring_s": SCORING_S})
+        yield settings.model_copy(update={"delivery": delivery, "outbound": outbound})
 
 
 class Town:
     """Starts when the address is known, and ends with its `async with` block."""
 
-    def __init__(self, database: Database, seed: int) -> None:
+    def __init__(self, database: Database, seed: int, story: TellStory) -> None:
         self._database = database
+        self._story = story
         self._rng = Random(seed)  # noqa: S311 - a sample, not a secret
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -76,19 +92,35 @@ class Town:
         async with httpx2.AsyncClient(base_url=address, timeout=30) as http, asyncio.TaskGroup() as tasks:
             tasks.create_task(send_events(_posting(http), events, self._rng))
             tasks.create_task(submit_mail(_posting(http), senders, self._rng))
+            tasks.create_task(self._tell(http))
+
+    async def _tell(self, http: httpx2.AsyncClient) -> None:
+        try:
+            await self._story(self, http)
+        except (PostroomError, httpx2.HTTPError) as error:
+            log.warning("demo.story_ended_early", error=str(error))
+
+    async def flood(self, http: httpx2.AsyncClient) -> None:
+        """Let one more customer send hundreds of mails at once."""
+        await flood(_posting(http), await self._sender_token(FLOODER), self._rng)
+
+    async def agent_token(self, name: str) -> str:
+        return await self._token("agent", name=name)
 
     async def _sender_token(self, customer: Customer) -> str:
         try:
             await add_sender(
-                Caller(self._database, _demo_signature()), WantedSender(customer.username, plan=customer.plan)
+                Caller(self._database, demo_signature()), WantedSender(customer.username, plan=customer.plan)
             )
         except BadInput:
             log.debug("demo.sender_is_known")  # from an earlier demo on the same data
         return await self._token("sender", sender=customer.username)
 
-    async def _token(self, role: TokenRole, *, identity: str | None = None, sender: str | None = None) -> str:
-        by = Caller(self._database, _demo_signature())
-        return (await make_token(by, role, identity, sender=sender, name=DEMO, expires_at=by.clock() + LIFETIME)).text
+    async def _token(
+        self, role: TokenRole, *, identity: str | None = None, sender: str | None = None, name: str = DEMO
+    ) -> str:
+        by = Caller(self._database, demo_signature())
+        return (await make_token(by, role, identity, sender=sender, name=name, expires_at=by.clock() + LIFETIME)).text
 
 
 def _posting(http: httpx2.AsyncClient) -> Post:
@@ -103,5 +135,5 @@ def _posting(http: httpx2.AsyncClient) -> Post:
     return post
 
 
-def _demo_signature() -> Signature:
+def demo_signature() -> Signature:
     return signature(DEMO, "admin", "for the demo")

@@ -1,0 +1,161 @@
+"""The story of a fresh demo's first minute: a morning with a burst, a forgery, an agent that asks, and a flood.
+
+Everything goes the usual ways: mail arrives in the mailbox, the agent speaks MCP, the flood is submitted over HTTP.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx2
+import structlog
+
+from postroom.compose.demo import DemoMailbox
+from postroom.compose.demo_town import TellStory, Town, demo_signature
+from postroom.core.days import day_in
+from postroom.operations.backfill.agent_backfills import RequestedBackfill
+from postroom.operations.backfill.backfill import backfills_of
+from postroom.operations.backfill.backfill_estimate import estimates_of
+from postroom.operations.caller import Caller
+from postroom.operations.mail.mail_actions import read_actions, request_action
+from postroom.operations.mail.mail_lines import MailQuestion, list_lines
+from postroom.settings.reading import Settings
+from postroom.settings.safety import policy_of
+from postroom.store.accounts.accounts import list_accounts
+from postroom.store.engine.database import Database
+from postroom.system.wall_clock import wall_clock
+from postroom_sandbox.sample import DAYS
+from postroom_sandbox.scenes import (
+    COMPETITION,
+    INVOICE,
+    LOOKALIKE,
+    PHISHING,
+    REFUSED,
+    REMINDER,
+    SITE_KEYS,
+    Scene,
+)
+from postroom_sandbox.story import StoryMail
+
+log = structlog.get_logger()
+
+AGENT = "errand agent"
+WHY_ARCHIVE = "You entered your meter reading on Monday, and this reminder goes to all customers."
+WHY_FORWARD = "The message asks for the mail of the last 30 days."
+SNOOZED_FOR = timedelta(seconds=20)
+BACKFILL = ("finance", "newsletters")
+PER_HOUR = 360
+PAUSE_S = 3.0
+LOOK_S = 0.5
+PROTOCOL = "2025-11-25"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Told once, by `tell`. `told` is called when it has ended, however it ended."""
+
+    database: Database
+    settings: Settings
+    mail: StoryMail
+    told: Callable[[], None]
+
+    async def tell(self, town: Town, http: httpx2.AsyncClient) -> None:
+        try:
+            await self._arrival()
+            self.mail.burst()
+            await self._pause()
+            self.mail.scene(INVOICE)
+            self.mail.scene(COMPETITION)
+            self.mail.scene(REMINDER)
+            await self._pause()
+            self.mail.scene(PHISHING)
+            self.mail.refuse_a_change(REFUSED)
+            self.mail.scene(SITE_KEYS)
+            agent = Agent(http, await town.agent_token(AGENT))
+            await self._let_agent_ask(agent)
+            await self._snooze(SITE_KEYS)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(town.flood(http))
+                tasks.create_task(self._backfill())
+        finally:
+            self.told()
+
+    async def _arrival(self) -> None:
+        """Wait until the mailbox has been read: then contacts are known too."""
+        while not (await list_lines(self.database, MailQuestion(kind="mail"), 1)).lines:
+            await asyncio.sleep(LOOK_S)
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(PAUSE_S)
+
+    async def _stored(self, scene: Scene) -> UUID:
+        """Wait until the message of the scene has been stored."""
+        while True:
+            found = await list_lines(self.database, MailQuestion(kind="mail"))
+            for line in found.lines:
+                if line.subject == scene.subject:
+                    return line.id
+            await asyncio.sleep(LOOK_S)
+
+    async def _let_agent_ask(self, agent: "Agent") -> None:
+        """An agent asks for something sensible, and does as a forged message says; only the former waits for a yes."""
+        reminder, forged = await self._stored(REMINDER), await self._stored(PHISHING)
+        for message in (reminder, forged):
+            await agent.call("mail.read", message_id=str(message))
+        await agent.call("mail.propose_action", message_id=str(reminder), action="archive", why=WHY_ARCHIVE)
+        to = {"to": [f"audit@{LOOKALIKE}"]}
+        await agent.call(
+            "mail.propose_action", message_id=str(forged), action="forward", why=WHY_FORWARD, parameters=to
+        )
+
+    async def _snooze(self, scene: Scene) -> None:
+        message = await self._stored(scene)
+        by = Caller(self.database, demo_signature())
+        until = by.clock() + SNOOZED_FOR
+        await request_action(by, str(message), read_actions([f"snooze {until.isoformat()}"]), policy_of(self.settings))
+
+    async def _backfill(self) -> None:
+        """Estimate a backfill of the past month, which costs nothing with the stand-in, and begin it."""
+        backfills, signed = backfills_of(self.database, self.settings), demo_signature()
+        today = day_in(wall_clock(), backfills.zone)
+        account = (await self.database.run(list_accounts()))[0]
+        wanted = RequestedBackfill(
+            account.provider, account.endpoint_identity, BACKFILL, today - timedelta(days=DAYS), today, PER_HOUR
+        )
+        made = await estimates_of(self.database, self.settings).estimate(
+            wanted.with_defaults(self.settings.backfill), signed
+        )
+        if made.form.cost_micros.expected == 0:  # with a model of the user's own nobody has agreed to its price
+            new = wanted.with_defaults(self.settings.backfill, consent=True, estimate_id=made.id)
+            await backfills.create(new, signed)
+
+
+def story_of(mailbox: DemoMailbox, database: Database, settings: Settings) -> TellStory:
+    """The story for the town to tell; without one, mail only keeps arriving."""
+
+    async def nothing(_town: Town, _http: httpx2.AsyncClient) -> None:
+        mailbox.told.set()
+
+    return nothing if mailbox.story is None else Story(database, settings, mailbox.story, mailbox.told.set).tell
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A program with an agent's token, over MCP."""
+
+    http: httpx2.AsyncClient
+    token: str
+
+    async def call(self, tool: str, **arguments: Any) -> None:
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Accept": "application/json",
+            "MCP-Protocol-Version": PROTOCOL,
+        }
+        params = {"name": tool, "arguments": arguments}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answer = await self.http.post("/mcp", json=request, headers=headers)
+        log.debug("demo.agent_called", tool=tool, status=answer.status_code)
