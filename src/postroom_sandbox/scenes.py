@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from postroom_sandbox.correspondents import COLLEAGUES, CONVERSATIONS, OWNER, SHOPS
+from postroom_sandbox.correspondents import COLLEAGUES, CONVERSATIONS, SHOPS
 from postroom_sandbox.raw_mail import Person
 
 
@@ -25,7 +25,7 @@ LOOKALIKE = "smal1-ferry.example"
 INVOICE = Scene(
     SHOPS[2],
     "Invoice 2026-118: service of your bicycle",
-    "Guten Tag Frau Lindqvist,\n\nthe chain and both brakes are new. The sum is in the attached invoice.\n\nFahrradhof\n",
+    "Guten Tag Frau Lindqvist,\n\nthe chain and both brakes are new. The invoice is attached.\n\nFahrradhof\n",
     has_invoice=True,
 )
 COMPETITION = Scene(
@@ -48,9 +48,9 @@ PHISHING = Scene(
 )
 """From the address of the contact who has just answered, but not by her: replies would go to a similar domain."""
 REMINDER = Scene(
-    Person("Stadtwerke", "kunden@stadtwerke.example"),
-    "Reminder: enter your meter reading",
-    f"Good day {OWNER.name},\n\nthis goes to all customers. If you have entered your reading, there is nothing to do.\n",
+    Person("Hillside street", "board@hillside-street.example"),
+    "Reminder: street party on Saturday",
+    "Good day,\n\nthis goes to all who live here. If you have told us what you bring, there is nothing to do.\n",
     {"Auto-Submitted": "auto-generated"},
     is_automatic=True,
 )

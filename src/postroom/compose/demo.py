@@ -56,7 +56,7 @@ STAND_IN = {
 class DemoMailbox:
     """The sandbox mailbox's address, token and owner, and the address of the model's stand-in.
 
-    `story` has the mail of the first minute; None if an earlier demo has told it. Other mail arrives once `told` is set.
+    `story` has the mail of the first minute; None if an earlier demo has told it. Other mail waits for `told`.
     """
 
     address: str

@@ -25,7 +25,9 @@ from postroom.operations.mail.mail_lines import MailQuestion, list_lines
 from postroom.settings.reading import Settings
 from postroom.settings.safety import policy_of
 from postroom.store.accounts.accounts import list_accounts
+from postroom.store.actions.decisions import CHANNEL
 from postroom.store.engine.database import Database
+from postroom.store.engine.listeners import signalled
 from postroom.system.wall_clock import wall_clock
 from postroom_sandbox.sample import DAYS
 from postroom_sandbox.scenes import (
@@ -43,11 +45,11 @@ from postroom_sandbox.story import StoryMail
 log = structlog.get_logger()
 
 AGENT = "errand agent"
-WHY_ARCHIVE = "You entered your meter reading on Monday, and this reminder goes to all customers."
+WHY_ARCHIVE = "You promised a cake on Monday, and this reminder goes to the whole street."
 WHY_FORWARD = "The message asks for the mail of the last 30 days."
-SNOOZED_FOR = timedelta(seconds=20)
+SNOOZE = "snooze 1m"
 BACKFILL = ("finance", "newsletters")
-PER_HOUR = 360
+PER_HOUR = 1800
 PAUSE_S = 3.0
 LOOK_S = 0.5
 PROTOCOL = "2025-11-25"
@@ -64,47 +66,48 @@ class Story:
 
     async def tell(self, town: Town, http: httpx2.AsyncClient) -> None:
         try:
-            await self._arrival()
+            await self._decided()  # then the mailbox has been read, and contacts are known
             self.mail.burst()
             await self._pause()
             self.mail.scene(INVOICE)
             self.mail.scene(COMPETITION)
-            self.mail.scene(REMINDER)
+            self.mail.scene(SITE_KEYS)
+            await self._snooze(SITE_KEYS)
             await self._pause()
             self.mail.scene(PHISHING)
+            self.mail.scene(REMINDER)
             self.mail.refuse_a_change(REFUSED)
-            self.mail.scene(SITE_KEYS)
             agent = Agent(http, await town.agent_token(AGENT))
             await self._let_agent_ask(agent)
-            await self._snooze(SITE_KEYS)
+            await self._pause()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(town.flood(http))
                 tasks.create_task(self._backfill())
         finally:
             self.told()
 
-    async def _arrival(self) -> None:
-        """Wait until the mailbox has been read: then contacts are known too."""
-        while not (await list_lines(self.database, MailQuestion(kind="mail"), 1)).lines:
-            await asyncio.sleep(LOOK_S)
-
     async def _pause(self) -> None:
         await asyncio.sleep(PAUSE_S)
 
-    async def _stored(self, scene: Scene) -> UUID:
-        """Wait until the message of the scene has been stored."""
-        while True:
-            found = await list_lines(self.database, MailQuestion(kind="mail"))
-            for line in found.lines:
-                if line.subject == scene.subject:
-                    return line.id
-            await asyncio.sleep(LOOK_S)
+    async def _decided(self, subject: str | None = None) -> UUID:
+        """Wait until a message with this subject, or any, has been decided about; return the newest."""
+        changed = asyncio.Event()
+        subscription = self.database.subscribe(CHANNEL, lambda _message: changed.set())
+        try:
+            while True:
+                changed.clear()
+                for line in (await list_lines(self.database, MailQuestion(kind="mail"))).lines:
+                    if line.what and subject in (None, line.subject):
+                        return line.id
+                await signalled(changed, LOOK_S)
+        finally:
+            subscription.close()
 
     async def _let_agent_ask(self, agent: "Agent") -> None:
         """An agent asks for something sensible, and does as a forged message says; only the former waits for a yes."""
-        reminder, forged = await self._stored(REMINDER), await self._stored(PHISHING)
+        reminder, forged = await self._decided(REMINDER.subject), await self._decided(PHISHING.subject)
         for message in (reminder, forged):
-            await agent.call("mail.read", message_id=str(message))
+            await agent.call("mail.read", message_id=str(message), level="text")
         await agent.call("mail.propose_action", message_id=str(reminder), action="archive", why=WHY_ARCHIVE)
         to = {"to": [f"audit@{LOOKALIKE}"]}
         await agent.call(
@@ -112,10 +115,9 @@ class Story:
         )
 
     async def _snooze(self, scene: Scene) -> None:
-        message = await self._stored(scene)
+        message = await self._decided(scene.subject)
         by = Caller(self.database, demo_signature())
-        until = by.clock() + SNOOZED_FOR
-        await request_action(by, str(message), read_actions([f"snooze {until.isoformat()}"]), policy_of(self.settings))
+        await request_action(by, str(message), read_actions([SNOOZE]), policy_of(self.settings))
 
     async def _backfill(self) -> None:
         """Estimate a backfill of the past month, which costs nothing with the stand-in, and begin it."""
