@@ -198,7 +198,8 @@ PAGES = {
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """A home in which a demo is running, with the address of its pages."""
     folder = tmp_path_factory.mktemp("documents")
-    home = Home(folder, NO_SIGN_IN)
+    # Nobody reads the log, and a full pipe would stop the demo.
+    home = Home(folder, NO_SIGN_IN | {"POSTROOM_LOG_LEVEL": "error"})
     process = ForkedProcess(["demo", "--port", "0", "--json", "--data-dir", str(folder)], folder, home.environment)
     try:
         home.port = json.loads(process.stdout.readline())["url"].rpartition(":")[2].strip("/")

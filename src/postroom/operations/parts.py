@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from postroom.operations.mail.mail_html import HtmlReader
     from postroom.operations.mail.searches import SearchLimiter
     from postroom.operations.outbound.outbound_overview import OutboundOverview
+    from postroom.operations.overview.demo_tour import DemoTour
     from postroom.operations.overview.overview import Overview
     from postroom.operations.people.refusals import Refusals
     from postroom.operations.preview.first_looks import FirstLooks
@@ -106,6 +107,14 @@ class Parts:
 
         model = self.settings.model if self.settings.model.provider != "none" else None
         return Overview(self.database, self.clock, model=model, zone=zone_named(self.settings.time_zone))
+
+    @cached_property
+    def demo_tour(self) -> "DemoTour | None":
+        from postroom.operations.installation.demo import is_demo
+        from postroom.operations.overview.demo_tour import DemoTour
+
+        folder = self.settings.data_dir
+        return DemoTour(folder, self.database) if is_demo(folder) else None
 
     @cached_property
     def outbound(self) -> "OutboundOverview":

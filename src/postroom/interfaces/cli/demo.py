@@ -7,6 +7,7 @@ import typer
 from postroom.interfaces.cli.options import Port
 from postroom.interfaces.cli.running import run_until_stopped
 from postroom.interfaces.cli.session import Session, command_line, one_command
+from postroom.words.demo import THINGS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,9 @@ def _announcement(session: Session, folder: "Path") -> "Ready":
         if session.as_json or is_known:
             return
         is_known = True
+        typer.echo(f"\n{len(THINGS)} things to try there:")
+        for number, each in enumerate(THINGS, 1):
+            typer.echo(f"  {number}. {each.title}")
         commands = [(command_line(words, folder), says) for words, says in LOOK_AROUND]
         typer.echo("\nLook around from another terminal:")
         for line, says in commands:

@@ -34,6 +34,7 @@ from postroom.operations.mail.mail_lines import (
     read_since,
 )
 from postroom.operations.mail.mail_page import EventDetail, MailDetail, show_message
+from postroom.operations.parts import Parts
 from postroom.words.actions import NAME_A_LABEL, OFFERED
 from postroom.words.backfill import CATEGORY_WORDS
 from postroom.words.mail import DECIDERS, LIST_STATES, SPANS
@@ -99,6 +100,7 @@ class MailPage(DashboardPage):
             shown = await show_message(self._database, name, self._parts.policy)
         except (NotFound, BadInput) as error:
             return {"opened": False, "why_not_opened": str(error), "chosen_id": ""}
+        _note_read(self._parts)
         id = shown.id if isinstance(shown, MailDetail) else shown.line.id
         return {"opened": True, "why_not_opened": "", "chosen_id": str(id), **_values(shown, visit)}
 
@@ -124,7 +126,9 @@ class MessagePage(DashboardPage):
         self._patience = patience
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        return _values(await show_message(self._database, visit.parameters["message"], self._parts.policy), visit)
+        shown = await show_message(self._database, visit.parameters["message"], self._parts.policy)
+        _note_read(self._parts)
+        return _values(shown, visit)
 
     def actions(self) -> list[Route]:
         return [form_route(self._site, "/mail/{message}/do", self._do), frame_route(self._site, self._parts.html)]
@@ -158,3 +162,8 @@ def _rule_address(mail: MailDetail) -> str:
 
 def _sentence(what: str) -> str:
     return f"{what[:1].upper()}{what[1:]}."
+
+
+def _note_read(parts: Parts) -> None:
+    if parts.demo_tour is not None:
+        parts.demo_tour.note_read()

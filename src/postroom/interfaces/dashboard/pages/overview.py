@@ -57,7 +57,9 @@ class OverviewPage(DashboardPage):
         has_events = bool(in_line or road.came_in)
         first = await self._overview.first_steps(accounts, control, has_mail=bool(lines), has_events=has_events)
         attention = await self._overview.attention(accounts)
+        tour = self._site.parts.demo_tour
         return {
+            "tour": [] if tour is None else await tour.things(),
             "lines": lines,
             "first": first,
             "accounts": accounts,
