@@ -25,6 +25,7 @@ from postroom.core.errors import AlreadyServed
 from postroom.store.engine.long_poll import LONGEST_WAIT_S
 from postroom.store.engine.opening import connect_database
 from postroom.store.people.tokens import list_tokens
+from postroom.words.demo import THINGS
 from support.command import announced, environment, postroom, running
 from support.patience import PATIENCE_S
 from support.switchboard import envelope
@@ -104,7 +105,9 @@ def test_the_commands_that_the_demo_prints_work_as_printed_and_its_data_stays(tm
             lines.append(process.stdout.readline())
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
-    *looking, _fresh = [line.strip() for line in lines if line.startswith("  ") and not line.startswith("   ")]
+    indented = [line.strip() for line in lines if line.startswith("  ") and not line.startswith("   ")]
+    assert indented[: len(THINGS)] == [f"{number}. {each.title}" for number, each in enumerate(THINGS, 1)]
+    *looking, _fresh = indented[len(THINGS) :]
     assert len(looking) == 4
     said = ""
     for command in looking:
