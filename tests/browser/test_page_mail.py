@@ -146,6 +146,7 @@ async def test_approvals_are_answered_by_keyboard_and_ticks_outlive_an_update(
         await page.keyboard.press("x")
         await expect(page.locator(f"[id='a-{first.id}'] input:checked")).to_have_count(1)
         third = await ask(box, "trash")
+        await page.get_by_role("button", name="1 new action").click()
         await expect(page.locator("#lines > li")).to_have_count(3)
         await expect(page.locator(f"[id='a-{first.id}'] input:checked")).to_have_count(1)
         await page.get_by_role("button", name="Approve selected").click()

@@ -120,11 +120,13 @@ def visitor(role: PersonRole, *, is_fresh: bool = True) -> Visitor:
     return Visitor("ida", role, f"token-of-{role}", is_fresh)
 
 
-def mail_application(database: Database, mailbox_of: MailboxOf | None = None) -> Starlette:
-    """The application, in which everyone is the owner."""
+def mail_application(
+    database: Database, mailbox_of: MailboxOf | None = None, patience: timedelta = timedelta()
+) -> Starlette:
+    """The application, in which everyone is the owner. A form waits this long for its action."""
     parts = Parts(Settings.model_validate({"time_zone": zone_at_noon().key}), database, mailbox_of=mailbox_of)
     site = Site(parts, "ada@example.com", UpdateIntervals(between_updates=0.01, reread=3600))
-    pages = [OverviewPage(site), MailPage(site), MessagePage(site, timedelta()), ApprovalsPage(site)]
+    pages = [OverviewPage(site), MailPage(site), MessagePage(site, patience), ApprovalsPage(site)]
     return create_application(site, pages, allowed_hosts=("127.0.0.1",))
 
 

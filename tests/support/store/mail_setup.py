@@ -163,18 +163,21 @@ class MailSetup:
         [deciding] = await self.setup.claim(1)
         await self._do(deciding)
         [job] = await self.setup.claim(1)
+        await self.complete(job, message.labels, after, **besides)
+        self.setup.clock.forward(SETTLING.total_seconds() + 1)
+        [view] = await self.setup.database.run(actions.list_actions(1, message_id=self.ids[message.id]))
+        return view
+
+    async def complete(self, job: Job, before: frozenset[str], after: frozenset[str], **besides: Any) -> None:
+        """The job's action is done: the message had the labels before, and has the others after."""
         id = UUID(job.payload["action_id"])
         run, now = self.setup.database.run, self.setup.clock
         await run(actions.begin_action(job, id, 20, now()))
-        await run(actions.keep_pre_image(job, id, {"labels": sorted(message.labels)}, now()))
+        await run(actions.keep_pre_image(job, id, {"labels": sorted(before)}, now()))
         action = await run(actions.load_action(id))
-        before = message.labels
         changed = LabelChange(after - before, before - after)
         hint = {**undo_hint(action.action_type, before, changed), **besides}
         await run(actions.complete_action(job, id, actions.DoneChange(after, hint), now()))
-        self.setup.clock.forward(SETTLING.total_seconds() + 1)
-        [view] = await run(actions.list_actions(1, message_id=self.ids[message.id]))
-        return view
 
     async def user(self, letter_id: str, add: str = "", remove: str = "", deleted: bool = False) -> None:
         """What the owner did in the mailbox itself, as its history tells."""

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from postroom.core.access import Access
@@ -35,6 +35,8 @@ SEE_OTHER = 303
 FORBIDDEN = 403
 TOO_LARGE = 413
 MOST_FIELDS = 2_000
+IN_PLACE = "Postroom-In-Place"
+"""The header of a form that a page sends without leaving, and of its answer."""
 LARGEST_FORM = 2 * 1024 * 1024
 AGAIN = "/sign-in/again"
 EXPECTED = (BadInput, NotFound, Refused, IllegalMove, MailboxError)
@@ -96,6 +98,7 @@ class Confirmation:
     to: str | None = None
     action: str = ""
     """The id of the action; a link beside the sentence opens its message."""
+    is_undoable: bool = False
 
 
 Submit = Callable[[Form], Awaitable[Confirmation | Response]]
@@ -154,7 +157,7 @@ def form_route(
     async def answered(request: Request) -> Response:
         form = admit(*await _check_form(request, role))
         if not allowed.is_fresh or form.visitor.is_fresh:
-            return await carry_out(form)
+            return await carry_out(form, is_in_place=IN_PLACE in request.headers)
         live, kept = session_of(request), form.kept(address)
         if site.ask_again is None or live is None or kept is None:
             return sent_to_prove(form.back)
@@ -171,18 +174,28 @@ def form_route(
         signed = signature_of(visitor, given.strip() if isinstance(given, str) and given.strip() else reason)
         return Form(fields, parameters, visitor, back, Caller(site.parts.database, signed, site.parts.clock))
 
-    async def carry_out(form: Form) -> Response:
+    async def carry_out(form: Form, *, is_in_place: bool = False) -> Response:
         try:
             done = await submit(form)
         except EXPECTED as error:
             field, problem = explain(error, form)
+            if is_in_place:
+                return told(form, None, Said(problem, "bad"), is_in_place)
             kept = KeptForm(address, form.parameters, form.multi_items(), form.back)
             return refuse(site, form.visitor, kept, (field, problem), is_secret)
         finally:
             site.look_again()
         if isinstance(done, Response):
             return done
-        return say(RedirectResponse(done.to or form.back, SEE_OTHER), Said(done.sentence, action=done.action))
+        said = Said(done.sentence, action=done.action, is_undoable=done.is_undoable)
+        return told(form, done.to, said, is_in_place)
+
+    def told(form: Form, to: str | None, said: Said, is_in_place: bool) -> Response:
+        """Lead to the page that says it; a page that stays where it is gets the sentence alone."""
+        if to is not None or not is_in_place:
+            return say(RedirectResponse(to or form.back, SEE_OTHER), said)
+        toast = site.render("toast.html", said=said, back=form.back, form_token=form.visitor.form_token)
+        return HTMLResponse(toast, headers={IN_PLACE: "1"})
 
     if allowed.is_fresh:
         site.again_forms[address] = repeated

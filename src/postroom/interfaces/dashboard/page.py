@@ -97,6 +97,7 @@ class DashboardPage(ABC):
         said = said_before(request)
         is_at_field = visit.refused and PROBLEM in board
         values = {"board": board, "said": None if is_at_field else said, "events": _events(visit), "account": account}
+        values |= {"back": visit.address, "form_token": visit.visitor.form_token}
         response = HTMLResponse(self._site.render("shell.html", page=self, visit=visit, **values))
         return forget_said(response) if said else response
 

@@ -27,10 +27,12 @@ class Said:
     mood: Mood = "good"
     action: str = ""
     """The id of an action whose message a link beside the sentence opens."""
+    is_undoable: bool = False
+    """Whether a button beside the sentence undoes the action."""
 
 
 def say(response: Response, said: Said) -> Response:
-    content = orjson.dumps([shown(said.sentence, LONGEST), said.mood, said.action])
+    content = orjson.dumps([shown(said.sentence, LONGEST), said.mood, said.action, said.is_undoable])
     value = base64.urlsafe_b64encode(content).decode()
     response.set_cookie(COOKIE, value, max_age=SECONDS, httponly=True, samesite="strict")
     return response
@@ -43,8 +45,8 @@ def said_before(request: Request) -> Said | None:
     except (ValueError, binascii.Error):
         return None
     match parts:
-        case [str(sentence), "good" | "bad" as mood, str(action)]:
-            return Said(shown(sentence, LONGEST), mood, shown(action, 80))
+        case [str(sentence), "good" | "bad" as mood, str(action), bool(is_undoable)]:
+            return Said(shown(sentence, LONGEST), mood, shown(action, 80), is_undoable)
         case _:
             return None
 

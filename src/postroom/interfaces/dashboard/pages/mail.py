@@ -141,7 +141,7 @@ class MessagePage(DashboardPage):
         message = form.parameters["message"]
         asked = await request_action(form.by, message, steps, self._parts.policy)
         outcome = await wait_for_outcome(self._database, asked, self._patience)
-        return Confirmation(_sentence(outcome.what), action=str(outcome.action_id))
+        return Confirmation(_sentence(outcome.what), action=str(outcome.action_id), is_undoable=bool(outcome.undo_id))
 
 
 def _values(shown: MailDetail | EventDetail, visit: Visit) -> Mapping[str, object]:

@@ -26,13 +26,15 @@
 
   function choose(step) {
     const rows = [...board.querySelectorAll(ROWS)].filter(visible);
-    if (rows.length === 0) return;
+    if (rows.length === 0) return false;
     const at = rows.indexOf(chosen());
     const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step))];
+    if (next === chosen()) return false;
     chosen()?.removeAttribute("data-chosen");
     next.setAttribute("data-chosen", "");
     (next.querySelector("a[href]") ?? next).focus({ preventScroll: true });
     next.scrollIntoView({ block: "nearest" });
+    return true;
   }
 
   // The button of the chosen row first, then one that belongs to the whole page.
@@ -42,6 +44,8 @@
     const button = (row && matching(row)) ?? [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)]
       .find((each) => visible(each) && !each.closest(ROWS));
     button?.click();
+    // Acted upon in place (triage.js): on to the next row, or from the last one back.
+    if (row?.contains(button) && row.ariaBusy && !choose(1)) choose(-1);
     return Boolean(button);
   }
 

@@ -1,0 +1,117 @@
+// Lists that people work through (data-triage): an act on a row is done in place, and new rows wait while somebody is
+// in the list, so that nothing moves under the pointer. Without a live page, forms are sent as they are.
+"use strict";
+
+(() => {
+  const LISTS = "[data-triage]";
+  const ROWS = `${LISTS} > [data-row]`;
+  const IN_PLACE = "Postroom-In-Place";
+  const NO_ANSWER = "Postroom did not answer. The row shows what became of it when the page is live again.";
+
+  const board = document.getElementById("board");
+  const link = document.getElementById("link");
+  const said = document.getElementById("said");
+  const held = document.getElementById("held");
+  const acting = new Set(); // the ids of rows whose answer is on its way
+  const acted = new Set();
+  let latest = "";
+
+  // The rows of one list, by id.
+  const rowsIn = (list) => new Map([...list.children].filter((each) => each.id).map((each) => [each.id, each]));
+
+  async function act(form, submitter, row) {
+    const id = row?.id;
+    if (id && acting.has(id)) return;
+    if (id) {
+      acting.add(id);
+      acted.add(id);
+      row.ariaBusy = "true";
+    }
+    try {
+      const body = new URLSearchParams(new FormData(form, submitter));
+      const answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { [IN_PLACE]: "1" }, keepalive: true });
+      if (answer.headers.has(IN_PLACE)) said.innerHTML = await answer.text();
+      else if (answer.redirected) location.assign(answer.url);
+      else HTMLFormElement.prototype.submit.call(form); // not done yet: the page of the answer asks who it is, or says why not
+    } catch {
+      const toast = document.createElement("p");
+      toast.className = "toast";
+      toast.dataset.mood = "bad";
+      toast.textContent = NO_ANSWER;
+      said.replaceChildren(toast);
+    } finally {
+      acting.delete(id);
+      if (id) document.getElementById(id)?.removeAttribute("aria-busy");
+    }
+  }
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    const row = form.closest(ROWS);
+    if (!form.matches(".act") || !(row ?? form.closest("#opened, .toast")) || link.dataset.state !== "live") return;
+    event.preventDefault();
+    act(form, event.submitter, row);
+  });
+
+  const isInList = () => document.querySelector(`${LISTS}:hover, #held:hover`) || document.activeElement?.closest(`${ROWS}, #held`);
+
+  // Return the board with the rows that are shown, in their order, and count those that are new.
+  function withoutNew(html) {
+    const fresh = document.createElement("template");
+    fresh.innerHTML = html;
+    let count = 0;
+    for (const list of board.querySelectorAll(LISTS)) {
+      const next = fresh.content.querySelector(`#${list.id}`);
+      if (!next) continue;
+      const [shown, coming] = [rowsIn(list), rowsIn(next)];
+      for (const [id, row] of coming) {
+        if (shown.has(id)) continue;
+        row.remove();
+        count += row.hasAttribute("data-row");
+      }
+      for (const [id, row] of shown) {
+        const newer = coming.get(id);
+        const keepsOld = row.hasAttribute("data-row") ? !newer && !acted.has(id) : newer && count;
+        if (keepsOld) {
+          newer?.remove();
+          next.append(row.cloneNode(true));
+        } else if (newer) next.append(newer);
+      }
+    }
+    return [fresh.innerHTML, count];
+  }
+
+  function offer(count) {
+    if (!count) return held.replaceChildren();
+    const noun = board.querySelector(LISTS)?.dataset.triage;
+    const button = held.querySelector("button") ?? document.createElement("button");
+    const key = document.createElement("kbd");
+    key.textContent = ".";
+    button.className = "btn primary";
+    button.dataset.key = ".";
+    button.replaceChildren(`${count} new ${noun}${count === 1 ? "" : "s"} `, key);
+    if (!button.isConnected) held.append(button);
+  }
+
+  async function release() {
+    if (!held.hasChildNodes()) return;
+    if (held.contains(document.activeElement)) board.focus({ preventScroll: true });
+    offer(0);
+    await htmx.swap({ text: latest, target: board, sourceElement: board, swap: "innerMorph" });
+    htmx.trigger(board, "htmx:sse:after:message", { message: {} });
+  }
+
+  board.addEventListener("htmx:sse:before:message", (event) => {
+    const message = event.detail.message;
+    if (message.event) return;
+    latest = message.data;
+    if (!isInList()) return offer(0);
+    const [html, count] = withoutNew(latest);
+    message.data = html;
+    offer(count);
+  });
+  held.addEventListener("click", release);
+  for (const moved of ["pointerover", "focusin", "focusout"]) {
+    document.addEventListener(moved, () => setTimeout(() => { if (!isInList()) release(); }));
+  }
+})();

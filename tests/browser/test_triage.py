@@ -1,0 +1,186 @@
+"""Lists that people work through by keyboard: acts in place, new rows that wait, and the way back in the toast."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from postroom.interfaces.http.serve import serving
+from postroom.store.actions import approvals
+from postroom.store.engine.database import Database
+from postroom.store.engine.opening import open_database
+from postroom.system.wall_clock import wall_clock
+from support.axe import grave_violations
+from support.chromium import BrowserErrors
+from support.clocks import ManualClock
+from support.intake_pages import IntakeSetup
+from support.page_setup import ARCHIVED, ask, claim_undos, mail_application, new_mailbox
+from support.served_pages import served_pages
+from support.store.mail_setup import MailSetup, Sample
+
+LONG = "Please read this before Thursday: the minutes of the assembly, with the plan for the roof and what it costs"
+MANY = [Sample(f"m{number}", subject=f"Message {number}") for number in range(1, 31)]
+INBOX = frozenset({"INBOX", "UNREAD"})
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncGenerator[Database]:
+    opened = await open_database(tmp_path)
+    yield opened
+    await opened.close()
+
+
+@asynccontextmanager
+async def live(page: Page, database: Database, path: str, patience: timedelta = timedelta()) -> AsyncGenerator[None]:
+    """The page is open and live; all of it happens in this one document."""
+    async with serving(mail_application(database, patience=patience), host="127.0.0.1", port=0) as address:
+        await page.goto(f"{address}{path}")
+        await expect(page.locator("#link")).to_have_text("Live")
+        await page.evaluate("window.sameDocument = true")
+        yield
+        assert await page.evaluate("window.sameDocument")
+
+
+def chosen(page: Page) -> Locator:
+    return page.locator("[data-chosen]:focus-within")
+
+
+async def test_mail_is_archived_row_after_row_without_leaving_the_list(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    box = await new_mailbox(database)
+    await box.decide(*MANY)
+    async with live(page, database, "/mail"):
+        await page.keyboard.press("k")
+        await page.keyboard.press("k")
+        await expect(chosen(page)).to_contain_text("Message 2")
+        scrolled = await page.evaluate("scrollY")
+        await page.keyboard.press("k")
+        for _ in range(2):
+            await page.keyboard.press("e")
+        await expect(page.locator("#lines li", has_text="in line")).to_have_count(2)
+        await expect(chosen(page)).to_contain_text("Message 1")
+        await expect(page.get_by_role("status").filter(has_text="it will be archived")).to_be_visible()
+        assert scrolled > 0
+        assert await page.evaluate("scrollY") == scrolled
+        assert complaints == []
+
+
+async def test_approvals_are_answered_one_after_the_other_without_leaving_the_list(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    box = await new_mailbox(database)
+    await box.decide(Sample("m1"))
+    asked = [await ask(box, action) for action in ("archive", "star", "trash", "mark_read")]
+    async with live(page, database, "/approvals"):
+        rows = page.locator("#lines > li")
+        await page.keyboard.press("j")
+        await page.keyboard.press("r")
+        await page.keyboard.press("a")
+        await expect(rows).to_have_count(2)
+        await expect(page.locator(f"[id='a-{asked[2].id}'][data-chosen]:focus-within")).to_have_count(1)
+        await page.keyboard.press("j")
+        await page.keyboard.press("r")
+        await expect(rows).to_have_count(1)
+        await expect(page.locator(f"[id='a-{asked[2].id}'][data-chosen]:focus-within")).to_have_count(1)
+        assert complaints == []
+    states = [(await database.run(approvals.show_approval(each.id))).state for each in asked]
+    assert states == ["rejected", "queued", "approved_pending", "rejected"]
+
+
+async def test_an_answer_that_is_refused_is_said_in_place(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    box = await new_mailbox(database)
+    await box.decide(Sample("m1"))
+    await ask(box, "archive")
+    async with live(page, database, "/approvals"):
+        await page.locator("input[name=shown]").evaluate("each => each.value = 'other'")
+        await page.keyboard.press("j")
+        await page.keyboard.press("a")
+        await expect(page.locator(".toast[data-mood=bad]")).to_be_visible()
+        await expect(page.locator("#lines > li")).to_have_count(1)
+        await expect(page.locator("#lines > li[aria-busy]")).to_have_count(0)
+        assert complaints == []
+
+
+async def test_jobs_are_retried_one_after_the_other_without_leaving_the_list(
+    page: Page, complaints: BrowserErrors, database: Database, tmp_path: Path
+) -> None:
+    setup = IntakeSetup(database, tmp_path, ManualClock(wall_clock()))
+    await setup.failed("the label 41 is gone", "the label 42 is gone", "the label 43 is gone")
+    async with served_pages(database, tmp_path) as address:
+        await page.goto(f"{address}/jobs?stage=failed")
+        await expect(page.locator("#link")).to_have_text("Live")
+        await page.evaluate("window.sameDocument = true")
+        rows = page.locator("#jobs > tr")
+        await expect(rows).to_have_count(3)
+        await page.keyboard.press("j")
+        await page.keyboard.press("j")
+        await expect(rows.first).to_have_attribute("data-chosen", "")
+        await page.keyboard.press("r")
+        await page.keyboard.press("r")
+        await expect(rows).to_have_count(1)
+        await expect(rows.first).to_have_attribute("data-chosen", "")
+        assert await page.evaluate("window.sameDocument")
+        assert complaints == []
+
+
+async def test_new_rows_wait_while_somebody_is_in_the_list(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    box = await new_mailbox(database)
+    await box.decide(*MANY[:3])
+    async with live(page, database, "/mail"):
+        rows, held = page.locator("#lines .subject"), page.locator("#held button")
+        await rows.nth(1).hover()
+        await box.decide(MANY[3])
+        await expect(held).to_have_text("1 new message .")
+        await box.decide(MANY[4])
+        await expect(held).to_have_text("2 new messages .")
+        await expect(rows).to_have_text(["Message 3", "Message 2", "Message 1"])
+        for width in (1280, 360):
+            await page.set_viewport_size({"width": width, "height": 800})
+            assert await grave_violations(page) == []
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        await page.set_viewport_size({"width": 1280, "height": 800})
+        await page.keyboard.press(".")
+        await expect(rows).to_have_text([f"Message {number}" for number in (5, 4, 3, 2, 1)])
+        await expect(held).to_have_count(0)
+
+        await page.mouse.move(0, 0)
+        await page.keyboard.press("j")
+        await box.decide(MANY[5])
+        await expect(held).to_have_text("1 new message .")
+        await page.get_by_role("searchbox", name="Search mail").focus()
+        await expect(rows).to_have_count(6)
+        await expect(held).to_have_count(0)
+        assert complaints == []
+
+
+async def test_an_act_that_is_done_is_undone_from_its_toast(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    box = await new_mailbox(database)
+    await box.decide(Sample("m1"), Sample("m2"))
+    async with live(page, database, "/mail", timedelta(seconds=60)):
+        await page.keyboard.press("j")
+        await page.keyboard.press("e")
+        await expect(page.locator("#lines li", has_text="in line")).to_have_count(1)
+        await archive_now(box)
+        undo = page.locator(".toast").get_by_role("button", name="Undo")
+        await expect(undo).to_be_visible()
+        assert await grave_violations(page) == []
+        await undo.click()
+        await expect(page.locator(".toast")).to_contain_text("It is being undone.")
+        assert complaints == []
+    assert len(await claim_undos(box)) == 1
+
+
+async def archive_now(box: MailSetup) -> None:
+    box.setup.clock.now = wall_clock() + timedelta(seconds=1)
+    [job] = await box.setup.claim()
+    await box.complete(job, INBOX, ARCHIVED)
