@@ -68,6 +68,12 @@ async def test_a_refused_form_keeps_its_fields_through_updates_and_is_sent_after
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Continue").click()
     await expect(page.get_by_role("heading", name="The new token for helper")).to_be_visible()
+    secret = await page.locator("#copied").text_content()
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("button", name="Copy").click()
+    await expect(page.get_by_role("status")).to_have_text("Copied.")
+    assert await page.evaluate("navigator.clipboard.readText()") == secret
+    assert await grave_violations(page) == []
     (token,) = await pages.database.run(list_tokens())
     assert (token.name, token.identity) == ("helper", "gmail:user:ada@example.com")
 
@@ -79,3 +85,23 @@ async def test_a_refused_form_keeps_its_fields_without_a_script(browser: Browser
     await send_token_form(page, pages, "</form>\"'&")
     await shows_the_form_again(page, "</form>\"'&")
     await context.close()
+
+
+async def test_what_may_not_be_copied_is_selected_and_codes_are_set_up_by_a_picture(page: Page, pages: Pages) -> None:
+    # The page has no right to the clipboard, as with a browser that was told to refuse it.
+    await page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('denied'))")
+    await open_settings(page, pages)
+    await page.goto(f"{pages.address}/settings/sign-in")
+    await expect(page.get_by_role("img", name="QR code for your authenticator app")).to_be_visible()
+    await page.get_by_role("button", name="Copy").click()
+    await expect(page.get_by_text("Selected. Copy it with Ctrl+C")).to_be_visible()
+    selected = await page.evaluate("getSelection().toString()")
+    assert selected == await page.locator("#copied").text_content()
+    await page.get_by_label("Code", exact=True).fill("12")
+    await page.get_by_role("button", name="Turn codes on").click()
+    await expect(page.get_by_label("Code", exact=True)).to_be_focused()
+    await expect(page.get_by_label("Code", exact=True)).to_have_accessible_description(
+        "This is not the one that the app shows now. Enter the secret into the app, then its code."
+    )
+    assert await page.locator("#copied").text_content() == selected, "the app has this secret by now"
+    assert await grave_violations(page) == []

@@ -11,6 +11,7 @@ from typing import Any, cast
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from postroom.core.mail.providers import facts_of, ways_to_connect
+from postroom.core.qr_code import qr_path
 from postroom.interfaces.dashboard import display
 from postroom.interfaces.dashboard.assets import STATIC
 from postroom.interfaces.dashboard.charts import CHARTS
@@ -41,7 +42,7 @@ def make_environment(**known_everywhere: object) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({name: getattr(display, name) for name in FILTERS})
+    environment.filters.update({name: getattr(display, name) for name in FILTERS} | {"qr_path": qr_path})
     providers = {"facts_of": facts_of, "ways_to_connect": ways_to_connect}
     environment.globals.update(cast(Any, {**CHARTS, **providers, **known_everywhere}))
     return environment

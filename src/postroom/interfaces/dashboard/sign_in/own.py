@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput, Conflict, NotFound, SignInRefused
+from postroom.core.qr_code import qr_code
 from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.forms import SEE_OTHER
 from postroom.interfaces.dashboard.ids import read_id
@@ -127,14 +128,16 @@ class OwnSignInPage:
         except BadInput:
             offered = new_codes_secret()
         said = said_before(request)
+        own, app_address = await self._own.show(live), codes_address(offered, live.visitor.name, site_of(request).host)
         text = self._site.render(
             "sign_in/own.html",
-            own=await self._own.show(live),
+            own=own,
             visitor=live.visitor,
             done=done,
             problem="" if refused is None or refused.field else refused.problem,
             secret=offered,
-            app_address=codes_address(offered, live.visitor.name, site_of(request).host),
+            app_address=app_address,
+            qr=qr_code(app_address) if own.has_password and not own.has_codes else None,
             **await in_shell(self._site, live.visitor, said),
             **place(request),
         )
