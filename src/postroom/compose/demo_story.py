@@ -67,24 +67,27 @@ class Story:
     async def tell(self, town: Town, http: httpx2.AsyncClient) -> None:
         try:
             await self._decided()  # then the mailbox has been read, and contacts are known
-            self.mail.burst()
-            await self._pause()
-            self.mail.scene(INVOICE)
-            self.mail.scene(COMPETITION)
-            self.mail.scene(SITE_KEYS)
-            await self._snooze(SITE_KEYS)
-            await self._pause()
-            self.mail.scene(PHISHING)
-            self.mail.scene(REMINDER)
-            self.mail.refuse_a_change(REFUSED)
-            agent = Agent(http, await town.agent_token(AGENT))
-            await self._let_agent_ask(agent)
-            await self._pause()
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(town.flood(http))
-                tasks.create_task(self._backfill())
+                self.mail.burst()
+                tasks.create_task(self._backfill())  # its estimate takes a while
+                await self._morning(town, http)
+                self.told()
         finally:
             self.told()
+
+    async def _morning(self, town: Town, http: httpx2.AsyncClient) -> None:
+        await self._pause()
+        self.mail.scene(INVOICE)
+        self.mail.scene(COMPETITION)
+        self.mail.scene(SITE_KEYS)
+        await self._snooze(SITE_KEYS)
+        await self._pause()
+        self.mail.scene(PHISHING)
+        self.mail.scene(REMINDER)
+        self.mail.refuse_a_change(REFUSED)
+        await self._let_agent_ask(Agent(http, await town.agent_token(AGENT)))
+        await self._pause()
+        await town.flood(http)
 
     async def _pause(self) -> None:
         await asyncio.sleep(PAUSE_S)

@@ -97,8 +97,8 @@ class Town:
     async def _tell(self, http: httpx2.AsyncClient) -> None:
         try:
             await self._story(self, http)
-        except (PostroomError, httpx2.HTTPError) as error:
-            log.warning("demo.story_ended_early", error=str(error))
+        except* (PostroomError, httpx2.HTTPError) as errors:
+            log.warning("demo.story_ended_early", errors=[str(each) for each in errors.exceptions])
 
     async def flood(self, http: httpx2.AsyncClient) -> None:
         """Let one more customer send hundreds of mails at once."""

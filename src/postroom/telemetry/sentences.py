@@ -130,6 +130,7 @@ TROUBLE: Mapping[str, Sentence] = {
     "outbound.figures_not_shown": _DATABASE,
     "outbound.queue_not_seen": _DATABASE,
     "senders.not_scored": _DATABASE,
+    "demo.story_ended_early": "The story of the demo ended early. `postroom demo --fresh` tells it again.",
     "sender.throttled": "A sender is throttled, since too much of its mail fails. `postroom sender list` shows it.",
     "smtp.broken": _BUG,
     "smtp.mta_sts": "{destination} names the servers that may take its mail (MTA-STS), and others answered.",
