@@ -101,7 +101,7 @@ def test_an_estimate_is_shown_with_cost_time_and_its_basis(shell: Shell, mailbox
     assert "finance, from 2024-01-01 to 2024-01-31" in shell.out
     assert "$6.00, from " in shell.out
     assert "$30.00 for everything (80 % saved)" in shell.out
-    assert "4.0 h at 100 messages an hour" in shell.out
+    assert "About 4 hours at 100 messages an hour" in shell.out
     assert "2, since a day may cost $5.00" in shell.out
     assert "200 of 400 messages were read as a sample" in shell.out
     assert mailbox == [

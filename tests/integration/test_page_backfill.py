@@ -188,6 +188,7 @@ async def test_an_estimate_is_agreed_to_by_its_sum_and_becomes_a_backfill(
         answer = await submit(page, "/backfill/estimate", WANTED, back="/backfill/new")
         text = await wait_for_estimate(setup.database, page, answer.headers["location"])
     assert all(words in panel(text, "What it would cost") for words in ("Everything", "Chosen kinds", "When asked"))
+    assert re.search(r"About [\d.]+ (minute|hour)s? at \d+ messages an hour", text)
     agreed = text.partition('name="agreed" value="')[2].partition('"')[0]
     fields = {"estimate": text.partition('name="estimate" value="')[2].partition('"')[0], "resume_daily": "yes"}
     estimated = f"/backfill/new?estimate={fields['estimate']}"

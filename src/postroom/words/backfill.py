@@ -27,6 +27,23 @@ def length(time: timedelta) -> str:
     return f"{time / HOUR:.1f} h" if time < 2 * DAY else f"{time / DAY:.1f} days"
 
 
+def estimated_length(hours: float) -> str:
+    """Write out about how long something takes: `33 minutes`, `2.5 hours`, `3 days`."""
+    time = timedelta(hours=hours)
+    if time < timedelta(minutes=1):
+        return "a minute at most"
+    unit, size = ("minute", HOUR / 60) if time < HOUR else ("hour", HOUR) if time < 2 * DAY else ("day", DAY)
+    number = f"{time / size:.{0 if unit == 'minute' else 1}f}".removesuffix(".0")
+    return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
+
+
+def price(micros: int, input_price_micros: int | None) -> str:
+    """Say what a model costs: an amount, or why there is none."""
+    if micros:
+        return dollars(micros)
+    return "free without a model" if input_price_micros is None else "free with this model"
+
+
 def mailbox(endpoint_identity: str) -> str:
     """The address of a mailbox, from `gmail:user:ada@example.com`."""
     return endpoint_identity.rpartition(":")[2] or endpoint_identity
@@ -43,6 +60,8 @@ WORDS: Mapping[str, object] = {
     "dollars": dollars,
     "cents": cents,
     "length": length,
+    "estimated_length": estimated_length,
+    "price": price,
     "mailbox": mailbox,
     "moods": {"active": "busy", "completed": "good", "cost_capped": "ask", "paused": "ask", "error": "bad"},
     "state_words": {

@@ -1,14 +1,13 @@
 """How `postroom backfill` shows estimates, jobs and their progress."""
 
 from dataclasses import asdict
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from postroom.core.backfill.standing import Standing
 from postroom.interfaces.cli.output import show_json, show_one
 from postroom.interfaces.cli.progress import drawn_bar
 from postroom.operations.backfill.backfills import job_row
-from postroom.words.backfill import cents, dollars, length
+from postroom.words.backfill import cents, dollars, estimated_length, length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +39,7 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
     naive, on_demand, cost = form.naive, form.on_demand, form.cost_cents
     found = ", ".join(f"{name} {count.about:,}" for name, count in form.categories.items())
     cap = cents(new.daily_cost_cap_cents)
-    at_rate, at_quota = (timedelta(hours=each) for each in (form.hours_at_rate, form.hours_at_quota))
+    at_rate, at_quota = form.hours_at_rate, form.hours_at_quota
     return {
         "mailbox": new.endpoint_identity,
         "what": f"{', '.join(new.target_categories)}, from {new.date_from} to {new.date_to}",
@@ -53,8 +52,8 @@ def estimate_lines(made: "MadeEstimate") -> dict[str, object]:
         "cost": f"{cents(cost.expected)}, from {cents(cost.low)} to {cents(cost.high)}",
         "instead_of": f"{cents(naive.cost_cents)} for everything ({form.saved_percent} % saved), or "
         f"{cents(on_demand.cost_cents)} for 200 searches ({on_demand.saved_percent} % saved)",
-        "time": f"{length(at_rate)} at {new.rate_limit_per_hour:,} messages an hour"
-        + (f"; the quota alone would allow it in {length(at_quota)}" if at_quota else ""),
+        "time": f"About {estimated_length(at_rate)} at {new.rate_limit_per_hour:,} messages an hour"
+        + (f"; the quota alone would allow it in {estimated_length(at_quota)}" if at_quota else ""),
         "days": f"{form.days:,}" + (f", since a day may cost {cap}" if form.days_at_cap == form.days > 1 else ""),
         "based_on": "; ".join(form.notes),
     }
