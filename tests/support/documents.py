@@ -116,7 +116,7 @@ def first_id(noun):
     _, answers = forked([noun, "list", "--json"], [0, writing, 2])
     os.close(writing)
     with os.fdopen(reading) as lines:
-        found = [json.loads(line) for line in lines]
+        found = [each for each in map(json.loads, lines) if each.get("became", "done") == "done"]
     if not found:
         sys.exit(f"there is no id for {noun}: the list is empty")
     return str(found[0].get("id", found[0].get("message_id")))
