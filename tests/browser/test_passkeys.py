@@ -121,8 +121,8 @@ async def approvals_ticked(page: Page, pages: Pages, box: MailSetup) -> list[App
     pages.clock.forward(11 * 60)
     for each in asked:
         await page.locator(f"#a-{each.id} input[name=chosen]").check()
-    await page.get_by_role("button", name="Approve selected").click()
-    await page.get_by_role("button", name="Approve them").click()
+    await page.get_by_role("button", name="Approve 3…").click()
+    await page.get_by_role("button", name="Approve 3", exact=True).click()
     await expect(page.get_by_text("This is hard to undo.")).to_be_visible()
     return asked
 

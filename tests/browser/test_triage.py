@@ -10,6 +10,7 @@ from playwright.async_api import Locator, Page, expect
 
 from postroom.interfaces.http.serve import serving
 from postroom.store.actions import approvals
+from postroom.store.actions.approvals import Approval
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.system.wall_clock import wall_clock
@@ -44,6 +45,12 @@ async def live(page: Page, database: Database, path: str, patience: timedelta = 
         assert await page.evaluate("window.sameDocument")
 
 
+async def as_shown(page: Page, asked: list[Approval]) -> list[Approval]:
+    """In the order of the page: those that expire at one moment and were made in one millisecond have none."""
+    ids = await page.locator("#lines > li").evaluate_all("rows => rows.map((row) => row.id)")
+    return sorted(asked, key=lambda each: ids.index(f"a-{each.id}"))
+
+
 def chosen(page: Page) -> Locator:
     return page.locator("[data-chosen]:focus-within")
 
@@ -76,7 +83,7 @@ async def test_approvals_are_answered_one_after_the_other_without_leaving_the_li
     await box.decide(Sample("m1"))
     asked = [await ask(box, action) for action in ("archive", "star", "trash", "mark_read")]
     async with live(page, database, "/approvals"):
-        rows = page.locator("#lines > li")
+        rows, asked = page.locator("#lines > li"), await as_shown(page, asked)
         await page.keyboard.press("j")
         await page.keyboard.press("r")
         await page.keyboard.press("a")
@@ -178,6 +185,43 @@ async def test_an_act_that_is_done_is_undone_from_its_toast(
         await expect(page.locator(".toast")).to_contain_text("It is being undone.")
         assert complaints == []
     assert len(await claim_undos(box)) == 1
+
+
+async def test_dialogs_name_the_number_of_selected_actions(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    box = await new_mailbox(database)
+    await box.decide(Sample("m1"))
+    asked = [await ask(box, action) for action in ("archive", "star", "trash")]
+    async with serving(mail_application(database), host="127.0.0.1", port=0) as address:
+        await page.goto(f"{address}/approvals")
+        await expect(page.locator("#link")).to_have_text("Live")
+        await expect(page.get_by_role("button", name="Reject selected…")).to_be_visible()
+        asked = await as_shown(page, asked)
+        await page.keyboard.press("j")
+        await page.keyboard.press("x")
+        await expect(page.get_by_role("button", name="Reject 1…")).to_be_visible()
+        await page.keyboard.press("j")
+        await page.keyboard.press("x")
+        await ask(box, "mark_read")
+        await expect(page.locator("#held")).to_contain_text("1 new action")
+        await page.get_by_role("button", name="Reject 2…").click()
+        await expect(page.get_by_role("dialog", name="Reject 2 actions?")).to_be_visible()
+        assert await grave_violations(page) == []
+        await page.get_by_role("button", name="Reject 2", exact=True).click()
+        await expect(page.get_by_role("status").filter(has_text="2 rejected: not done.")).to_be_visible()
+        assert complaints == []
+    states = [(await database.run(approvals.show_approval(each.id))).state for each in asked]
+    assert states == ["rejected", "rejected", "approved_pending"]
+
+
+async def test_a_long_subject_has_two_lines_beside_the_open_message(page: Page, database: Database) -> None:
+    box = await new_mailbox(database)
+    await box.decide(Sample("m1", subject="Lunch"), Sample("m2", subject=LONG))
+    async with live(page, database, f"/mail?open={box.ids['m1']}"):
+        heights = await page.locator("#lines .go").evaluate_all("all => all.map((each) => each.offsetHeight)")
+        assert heights[0] > 1.8 * heights[1], heights
+        assert await grave_violations(page) == []
 
 
 async def archive_now(box: MailSetup) -> None:

@@ -5,6 +5,7 @@
 (() => {
   const LISTS = "[data-triage]";
   const ROWS = `${LISTS} > [data-row]`;
+  const PANELS = `.panel:has(${LISTS})`;
   const IN_PLACE = "Postroom-In-Place";
   const NO_ANSWER = "Postroom did not answer. The row shows what became of it when the page is live again.";
 
@@ -15,6 +16,7 @@
   const acting = new Set(); // the ids of rows whose answer is on its way
   const acted = new Set();
   let latest = "";
+  let place = {};
 
   // The rows of one list, by id.
   const rowsIn = (list) => new Map([...list.children].filter((each) => each.id).map((each) => [each.id, each]));
@@ -53,7 +55,8 @@
     act(form, event.submitter, row);
   });
 
-  const isInList = () => document.querySelector(`${LISTS}:hover, #held:hover`) || document.activeElement?.closest(`${ROWS}, #held`);
+  // Its panel too: what is below the list must not move either.
+  const isInList = () => document.querySelector(`${PANELS}:hover, #held:hover`) || document.activeElement?.matches(`${PANELS} *, #held *`);
 
   // Return the board with the rows that are shown, in their order, and count those that are new.
   function withoutNew(html) {
@@ -101,14 +104,36 @@
     htmx.trigger(board, "htmx:sse:after:message", { message: {} });
   }
 
+  // Buttons and dialogs for the selected rows name their number.
+  const unnumbered = new Map();
+  function countSelected() {
+    const count = board.querySelectorAll(`${ROWS} input[type=checkbox]:checked`).length;
+    for (const each of board.querySelectorAll("[data-selected]")) {
+      if (!unnumbered.has(each.dataset.selected)) unnumbered.set(each.dataset.selected, each.textContent);
+      const [one, many = one] = each.dataset.selected.split("|");
+      each.textContent = count ? (count === 1 ? one : many).replace("#", count) : unnumbered.get(each.dataset.selected);
+    }
+  }
+
+  board.addEventListener("change", countSelected);
+  board.addEventListener("htmx:sse:after:message", countSelected);
+
   board.addEventListener("htmx:sse:before:message", (event) => {
     const message = event.detail.message;
     if (message.event) return;
+    place = { chosen: board.querySelector(`${ROWS}[data-chosen]`)?.id, focused: document.activeElement?.closest(ROWS)?.id };
     latest = message.data;
     if (!isInList()) return offer(0);
     const [html, count] = withoutNew(latest);
     message.data = html;
     offer(count);
+  });
+  // A row that the update moved or made anew is still the chosen one.
+  board.addEventListener("htmx:sse:after:message", () => {
+    const [row, focused] = [place.chosen, place.focused].map((id) => id && document.getElementById(id));
+    if (row && !board.querySelector(`${ROWS}[data-chosen]`)) row.setAttribute("data-chosen", "");
+    if (focused && document.activeElement === document.body) (focused.querySelector("a[href]") ?? focused).focus({ preventScroll: true });
+    place = {};
   });
   held.addEventListener("click", release);
   for (const moved of ["pointerover", "focusin", "focusout"]) {
