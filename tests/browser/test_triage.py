@@ -224,6 +224,21 @@ async def test_a_long_subject_has_two_lines_beside_the_open_message(page: Page, 
         assert await grave_violations(page) == []
 
 
+async def test_the_palette_offers_the_acts_of_the_chosen_row(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    box = await new_mailbox(database)
+    await box.decide(*MANY[:2])
+    async with live(page, database, "/mail"):
+        await page.keyboard.press("j")
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type("archive")
+        await expect(page.locator("#commands li").first).to_have_text("Archive the chosen row")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#lines li", has_text="in line")).to_contain_text("Message 2")
+        assert complaints == []
+
+
 async def archive_now(box: MailSetup) -> None:
     box.setup.clock.now = wall_clock() + timedelta(seconds=1)
     [job] = await box.setup.claim()

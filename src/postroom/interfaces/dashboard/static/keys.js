@@ -73,10 +73,12 @@
     const typed = command.value.trim();
     const words = typed.toLowerCase();
     const matches = (text) => words.split(/\s+/).every((word) => text.toLowerCase().includes(word));
+    const row = [...(chosen()?.querySelectorAll("button, a.btn") ?? [])].filter((each) => visible(each) && !each.closest("[popover]"))
+      .map((each) => ({ text: `${label(each)} the chosen row`, run: () => each.click() }));
     const buttons = [...board.querySelectorAll("button, a.btn, summary")].filter((each) => visible(each) && !each.closest("[popover]") && !each.closest(ROWS))
       .map((each) => ({ text: label(each), run: () => { each.focus(); each.click(); } }));
     const pages = [...document.querySelectorAll("[data-go]")].map((each) => ({ text: `Go to ${label(each)}`, run: () => each.click() }));
-    const found = [...buttons, ...pages].filter((each) => each.text && matches(each.text)).slice(0, 12);
+    const found = [...row, ...buttons, ...pages].filter((each) => each.text && matches(each.text)).slice(0, 12);
     if (typed) found.push({ text: `Search mail for “${typed}”`, run: () => location.assign(`/mail?q=${encodeURIComponent(typed)}`) });
     return found;
   }
