@@ -224,6 +224,18 @@ async def test_a_long_subject_has_two_lines_beside_the_open_message(page: Page, 
         assert await grave_violations(page) == []
 
 
+async def test_a_key_never_means_the_opened_message_while_another_is_chosen(page: Page, database: Database) -> None:
+    box = await new_mailbox(database)
+    await box.decide(*MANY[:2])
+    async with live(page, database, f"/mail?open={box.ids['m1']}"):
+        await expect(page.locator("[data-chosen]")).to_contain_text("Message 1")
+        await page.keyboard.press("k")
+        await expect(chosen(page)).to_contain_text("Message 2")
+        await page.keyboard.press("l")
+        await page.keyboard.press("j")
+        await expect(chosen(page)).to_contain_text("Message 1")
+
+
 async def test_the_palette_offers_the_acts_of_the_chosen_row(
     page: Page, complaints: BrowserErrors, database: Database
 ) -> None:

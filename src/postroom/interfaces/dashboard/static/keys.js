@@ -37,12 +37,13 @@
     return true;
   }
 
-  // The button of the chosen row first, then one that belongs to the whole page.
+  // The button of the chosen row first, then one that belongs to the whole page. The message that is opened beside the list
+  // is meant only while its row is the chosen one.
   function press(key) {
     const matching = (within) => [...within.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)].find(visible);
     const row = chosen();
     const button = (row && matching(row)) ?? [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)]
-      .find((each) => visible(each) && !each.closest(ROWS));
+      .find((each) => visible(each) && !each.closest(ROWS) && !(row && !row.ariaCurrent && each.closest("#opened")));
     button?.click();
     // Acted upon in place (triage.js): on to the next row, or from the last one back.
     if (row?.contains(button) && row.ariaBusy && !choose(1)) choose(-1);
