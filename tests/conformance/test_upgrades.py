@@ -22,7 +22,7 @@ from postroom.store.engine.database import Database, Dialect
 from postroom.store.engine.migrate import Migration, migrations, pending
 from postroom.store.engine.opening import connect_database
 from postroom.store.engine.serve_lock import serve_lock
-from postroom.store.installation.program_versions import last_version
+from postroom.store.installation.program_versions import last_version, record_version
 from postroom.store.outbound.tenants import add_tenant, list_tenants
 from support.clocks import ManualClock
 from support.store.dump import dump
@@ -102,6 +102,13 @@ async def test_a_backup_is_made_before_a_database_that_holds_data_is_changed(ins
     after = await dump(database)
     changed = {name.split(".")[-1] for name, rows in before.items() if after[name] != rows}
     assert changed == {"schema_migrations", "program_versions"}
+
+
+async def test_a_clock_that_was_ahead_does_not_hide_the_version_that_ran_last(database: Database) -> None:
+    clock = ManualClock()
+    await database.run(record_version("0.1.0", clock() + timedelta(days=1)))
+    await database.run(record_version("0.2.0", clock()))
+    assert await database.run(last_version()) == "0.2.0"
 
 
 async def test_a_new_database_and_one_without_data_are_not_backed_up(installation: Installation) -> None:

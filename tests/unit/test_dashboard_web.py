@@ -244,7 +244,7 @@ async def test_files_are_kept_for_a_year_under_an_address_that_carries_their_has
         addresses = set(re.findall(r'(?:src|href)="(/static/[^"#]+)[#"]', page))
         answers = [await client.get(address) for address in addresses]
         assert (await client.head(min(addresses))).status_code == 200
-    assert len(answers) == 7
+    assert len(answers) == 8
     for answer in answers:
         assert answer.status_code == 200
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"

@@ -54,6 +54,7 @@ BOUNDED_BY_READERS = {
     "backfill_runs.paced_until": "core.backfill.rate.due_from",
     "connectors.last_heartbeat_at": "core.heartbeat.liveness",
     "connectors.last_sent_at": "keep_connector",
+    "program_versions.since": "store.installation.program_versions.record_version",
 }
 
 # A person, or the other side, chose the moment itself.

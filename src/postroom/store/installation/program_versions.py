@@ -21,6 +21,8 @@ def last_version() -> Script[str]:
 
 @transaction
 def record_version(version: str, now: datetime) -> Script[None]:
+    # Those that seem to come later are of a clock that was ahead.
+    yield sql("delete_program_versions_since", now)
     yield sql("insert_program_version", version, now)
 
 
