@@ -84,7 +84,7 @@ def test_revoking_what_is_not_token_says_where_to_look(shell: Shell):
     ("arguments", "remedy"),
     [
         (("--role", "root"), "use one of connector, dashboard, agent, admin"),
-        (("--role", "connector"), "--identity"),
+        (("--role", "connector"), "identity: is missing"),
         (("--role", "agent", "--identity", "x"), "--role connector"),
         (("--role", "connector", "--identity", ""), "one line"),
         (("--role", "agent", "--name", "a\nb"), "one line"),

@@ -260,8 +260,8 @@ async def test_another_action_is_requested_in_the_persons_name(
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, "choose what to do"),
-        ({"action": "apply_label"}, "name the label"),
+        ({}, "Choose what to do"),
+        ({"action": "apply_label"}, "Name the label"),
         ({"action": "explode"}, "explode"),
         ({"action": "archive all"}, "archive takes no"),
     ],
