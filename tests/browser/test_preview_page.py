@@ -49,7 +49,9 @@ def write_page(folder: Path) -> Path:
     rules.write_text('[{"name": "<img src=x onerror=alert(1)>", "if": {"has_attachment": true}, "then": "archive"}]')
     code = "from postroom.app import main; main()"
     command = [sys.executable, "-c", code, "preview", str(mail), "--user", OWNER, "--rules", str(rules)]
-    subprocess.run([*command, "--html", str(html)], check=True, capture_output=True, cwd=folder)
+    subprocess.run(
+        [*command, "--html", str(html), "--data-dir", str(folder / "data")], check=True, capture_output=True, cwd=folder
+    )
     return html
 
 
