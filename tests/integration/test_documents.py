@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ PORT = "8025"
 NEEDS_GOOGLE = "needs a project at Google; the emulator stands for it in tests of its own"
 ASKS = "asks on a terminal; tests of its own answer"
 NEEDS_ROOT = "changes the machine"
+NEEDS_MACHINES = "needs two database servers; test_fail_over.py has them"
 STANDS_FOR = "stands for what each reader has"
 TOKEN = "export TOKEN=$(postroom token create --role {})\n"
 RECEIPTS = """postroom rules show receipts ||
@@ -118,6 +119,13 @@ END
     "docs/how-to/own-queue.md": Setting(
         before="export POSTROOM_CONFIG=$HOME/postroom.toml\n", files={"postroom.toml": "[queues.alerts]"}
     ),
+    "docs/how-to/postgresql.md": Setting(
+        given={"postgresql://postroom:…@db.example/mail": "$POSTGRES"}, excepted={"db2.example": NEEDS_MACHINES}
+    ),
+    "docs/how-to/redis.md": Setting(
+        before="export POSTROOM_CONNECTOR_SWITCHBOARD_URL=http://127.0.0.1:8025\n",
+        given={"redis://127.0.0.1:6379/0": "$REDIS", "redis-cli": "redis-cli -s ${REDIS#unix://}"},
+    ),
     "docs/how-to/preview.md": Setting(
         before=MBOX + VCARD + "printf 'rules: [{name: a, if: {subject_words: b}, then: archive}]\\n' > rules.yaml\n",
         excepted={"preview --account": NEEDS_GOOGLE},
@@ -177,15 +185,15 @@ END
 }
 # Pages that a test of their own runs.
 ELSEWHERE = {
+    "docs/develop/contributing.md": "test_documented.py and test_contract.py are these commands",
     "docs/how-to/install.md": "test_install.py",
     "docs/how-to/keep.md": "test_keep.py",
     "docs/tutorial/first-quarter-of-an-hour.md": "test_tutorial.py",
 }
-# Pages that do not run yet.
-NOT_YET = {
-    "docs/develop/contributing.md",
-    "docs/how-to/postgresql.md",
-    "docs/how-to/redis.md",
+# Where the servers that some pages take for granted are, by the variable that stands for each.
+SERVERS: dict[str, Callable[[pytest.FixtureRequest], str]] = {
+    "POSTGRES": lambda request: request.getfixturevalue("postgres_url"),
+    "REDIS": lambda request: request.getfixturevalue("redis_server").url,
 }
 PAGES = {
     str(page.relative_to(ROOT)): page
@@ -220,12 +228,14 @@ async def _until_busy(folder: Path) -> None:
         await database.close()
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name not in {*ELSEWHERE, *NOT_YET}])
-def test_the_commands_of_a_page_run_as_written(demo: Home, name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in {*ELSEWHERE}])
+def test_the_commands_of_a_page_run_as_written(demo: Home, name: str, request: pytest.FixtureRequest) -> None:
     setting = SETTINGS.get(name, Setting())
     blocks = [each for each in commands_in(PAGES[name]) if not any(text in each for text in setting.excepted)]
     for file, text in setting.files.items():
         (demo.folder / file).write_text(content_of(PAGES[name], text))
+    for variable in [each for each in SERVERS if each in str(setting.given)]:
+        demo.environment[variable] = SERVERS[variable](request)
     script = "\n".join([setting.before, *blocks, setting.after])
     for text, meant in {PORT: demo.port, **setting.given}.items():
         script = script.replace(text, meant)
@@ -234,7 +244,7 @@ def test_the_commands_of_a_page_run_as_written(demo: Home, name: str) -> None:
 
 def test_what_is_taken_for_granted_or_excepted_is_in_a_page() -> None:
     """Lest the lists above outlive the pages."""
-    assert {*SETTINGS, *ELSEWHERE, *NOT_YET} <= set(PAGES)
+    assert {*SETTINGS, *ELSEWHERE} <= set(PAGES)
     for name, setting in SETTINGS.items():
         blocks = commands_in(PAGES[name])
         assert [text for text in (*setting.given, *setting.excepted) if not any(text in each for each in blocks)] == []

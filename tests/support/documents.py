@@ -126,10 +126,12 @@ arguments = sys.argv[1:]
 noun = NOUNS.get(arguments[0], arguments[0])
 arguments = [first_id(noun) if UNKNOWN.fullmatch(each) else each for each in arguments]
 if " ".join(arguments).startswith(SERVING):
+    os.environ["POSTROOM_LOG_LEVEL"] = "info"
     if arguments[0] in ALONE:
         os.environ.update({"POSTROOM_DATA_DIR": tempfile.mkdtemp(dir=os.environ["HOME"]), "POSTROOM_WEB_PORT": "0"})
     reading, writing = os.pipe()
-    pid, answers = forked(arguments, [0, writing, 2])
+    # A worker says on its log alone that it has started.
+    pid, answers = forked(arguments, [0, writing, writing if arguments[0] == "worker" else 2])
     os.close(writing)
     with os.fdopen(reading) as lines:
         said = next(lines, "")

@@ -12,6 +12,7 @@ DELETE FROM program_versions WHERE since >= :since
 
 -- name: insert_program_version(version, since)
 INSERT INTO program_versions (since, version) VALUES (:since, :version)
+ON CONFLICT (since) DO UPDATE SET version = excluded.version
 
 -- name: select_holds_data()
 SELECT EXISTS (SELECT 1 FROM accounts) OR EXISTS (SELECT 1 FROM envelopes) OR EXISTS (SELECT 1 FROM rules)
