@@ -33,6 +33,11 @@ def test_several_actions_read_as_a_sentence() -> None:
     assert in_brief("several", SEVERAL) == "apply the label “Tax”, then snooze for 2 days, then forward"
 
 
+def test_a_snooze_ends_at_a_minute_that_people_can_read() -> None:
+    assert done("snooze", {"until": "2026-11-19T19:37:14.175408+00:00"}) == "snoozed until 2026-11-19 19:37 UTC"
+    assert done("snooze", {"until": "2026-11-20T09:00:00+01:00"}) == "snoozed until 2026-11-20 09:00 UTC+01:00"
+
+
 def test_a_decision_to_do_nothing_has_words() -> None:
     assert (asked("none", {}), done("none", {})) == ("leave it as it is", "left as it was")
     assert rule_does("none", {}) == "leave it as it is; no later rule is tried"

@@ -4,6 +4,7 @@ The words of each action stand in its declaration, `core/actions/action.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from postroom.core.actions.action import SPECS, ActionSpec
@@ -78,8 +79,15 @@ def _with_detail(words: str, spec: ActionSpec, given: Mapping[str, Any]) -> str:
 def _when(parameters: Mapping[str, Any]) -> str:
     until, amount = parameters.get("until"), parameters.get("amount")
     if until:
-        return f"until {until}"
+        return f"until {_to_the_minute(str(until))}"
     return "" if amount is None else f"for {amount} {parameters.get('units')}"
+
+
+def _to_the_minute(text: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M %Z}".rstrip()
+    except ValueError:
+        return text
 
 
 def _join_with_and(parts: Iterable[str]) -> str:
