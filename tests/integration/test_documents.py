@@ -51,7 +51,6 @@ SETTINGS = {
     "README.md": Setting(
         excepted={"make run": "what CI does", "postroom init": "asks on a terminal; test_cli_init.py answers"}
     ),
-    "docs/how-to/agents.md": Setting(),
     "docs/how-to/container.md": Setting(
         excepted=dict.fromkeys(("docker ", "sudo install"), "needs a container engine; test_image.py runs the image")
     ),

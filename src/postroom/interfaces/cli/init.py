@@ -116,7 +116,7 @@ def init(
 
 @contextlib.contextmanager
 def _saying_where_it_stopped(session: Session, progress: _Progress) -> Generator[None]:
-    """Whatever ends the run early, say in which state it leaves the mailbox."""
+    """If the run ends early, say in which state it leaves the mailbox."""
     try:
         yield
     except (typer.Abort, KeyboardInterrupt):

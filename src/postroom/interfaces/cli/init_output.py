@@ -60,12 +60,12 @@ def show_starter(starter: StarterLook, *, described: bool = True) -> None:
 
 
 def effect_words(effect: RuleEffect) -> str:
-    """What happens to how many messages, in words."""
+    """Return how many messages the rules match, and what happens to those, in words."""
     return f"{effect.matched:,} of {effect.mail:,}, {_fates(effect)}" if effect.matched else "nothing"
 
 
 def lately_words(look: FirstLook, effect: RuleEffect) -> str:
-    """What happens to the mail of a time that is over, in words."""
+    """Return the same for mail that came before, with the number of messages, in words."""
     least = "" if look.reaches_lately else "at least "
     return f"{least}{counted(effect.mail, 'message')}, {_fates(effect)}"
 

@@ -116,7 +116,7 @@ def _ask(session: Session, question: str) -> None:
 
 
 def _what_next(manager: ServiceManager, plan: ServicePlan) -> str:
-    """What to do once the service runs."""
+    """Return the next steps, once the service runs."""
     if manager.root is not None:
         return "Written. Nothing was started."
     if plan.for_user:

@@ -87,7 +87,7 @@ class _Tag:
     start: int
     end: int
     text: str = ""
-    """What stands between it and its end tag, whose place is `closes`."""
+    """The text up to its end tag, which begins at `closes`."""
     closes: int = 0
 
     def edit(self, **changes: str | None) -> _Edit:

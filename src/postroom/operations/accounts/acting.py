@@ -61,13 +61,13 @@ async def plan_acting(database: Database, name: str, since: datetime, clock: Clo
     return ActingPlan(account, since, len(found), dict(would.most_common()))
 
 
-def describe_acting(acting: ActingAccount, _given: Mapping[str, Any]) -> str:
+def _describe_acting(acting: ActingAccount, _given: Mapping[str, Any]) -> str:
     again = f" Deciding again about {counted(acting.messages, 'message')}." if acting.messages else ""
     return f"Postroom acts on mail of {acting.account.email} {acting_words(acting.acts_from)}.{again}"
 
 
 @CONNECTORS.operation(
-    ANSWER_AGAIN, post("/connectors/act"), form("/connectors/act", describe_acting), dialogue("account act")
+    ANSWER_AGAIN, post("/connectors/act"), form("/connectors/act", _describe_acting), dialogue("account act")
 )
 async def begin_acting(
     by: Caller,

@@ -161,7 +161,7 @@ def _removed_row(removed: RemovedAccount) -> Mapping[str, object]:
 
 
 def what_remains(removed: RemovedAccount) -> Sequence[str]:
-    """What the user has to end by hand, if the provider could not be reached."""
+    """Return the access that the user has to end by hand, if the provider could not be reached."""
     return () if removed.consent_ended else (provider_named(removed.account.provider).end_by_hand,)
 
 

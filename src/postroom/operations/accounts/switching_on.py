@@ -4,15 +4,15 @@ Rules come first: after a crash in between the mailbox is still in shadow, and n
 repeat: rules that exist are kept, and the time never moves forward, so that no mail is left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from postroom.core.access import ANSWER_AGAIN
 from postroom.core.rules.starter import drafts_of, starters_named
 from postroom.operations.accounts.accounts import AccountName, check_in_use, find_account
-from postroom.operations.accounts.acting import ActingAccount, begin_acting, describe_acting, plan_acting
+from postroom.operations.accounts.acting import ActingAccount, begin_acting, plan_acting
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import CONNECTORS
 from postroom.operations.operation import Argument, dialogue, flow
@@ -27,11 +27,6 @@ class SwitchedOn:
 
     acting: ActingAccount
     rules: Sequence[str]
-
-
-def describe_switching(on: SwitchedOn, given: Mapping[str, Any]) -> str:
-    """What was done, in words."""
-    return describe_acting(on.acting, given)
 
 
 @CONNECTORS.operation(ANSWER_AGAIN, flow("/start/on/yes"), dialogue("init"))

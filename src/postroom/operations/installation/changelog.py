@@ -1,4 +1,4 @@
-"""What changed between two versions, from the CHANGELOG: part of the wheel, or beside the sources of a clone."""
+"""The changes between two versions, from the CHANGELOG: part of the wheel, or beside the sources of a clone."""
 
 import re
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""What there is of Postroom on this machine, and how the data folder is deleted: only what Postroom keeps, by name."""
+"""The parts of Postroom on this machine, and how the data folder is deleted: only what Postroom keeps, by name."""
 
 import os
 import shutil

@@ -38,7 +38,7 @@ class UnitFile:
 
     @property
     def state(self) -> str:
-        """What writing it would do: `new`, `changed` or `unchanged`; `foreign` if it is not ours to write."""
+        """The effect of writing it: `new`, `changed` or `unchanged`; `foreign` if it is not ours to write."""
         try:
             found = self.path.read_text("utf-8")
         except FileNotFoundError:
@@ -138,7 +138,7 @@ def uninstall(manager: ServiceManager, files: Iterable[Path]) -> None:
 
 
 def state_of(manager: ServiceManager, unit: Path) -> str:
-    """What systemd says of it, such as `active` or `failed`."""
+    """Return its state in the words of systemd, such as `active` or `failed`."""
     if manager.root is not None:
         return "written"
     return manager.call("show", "--property=ActiveState", "--value", unit.name).strip()

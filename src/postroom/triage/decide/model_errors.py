@@ -73,7 +73,7 @@ class Refusal(Exception):
         self.kinds = frozenset({_text(error.get("code")), _text(error.get("type"))})
 
     def about_the_request(self) -> str:
-        """What is wrong with the request, the parameter first; empty if it is something else."""
+        """The fault in the request, the parameter first; empty if it is something else."""
         if self.status not in OF_THE_REQUEST or self.says(*CONTENT_PHRASES, *LENGTH_PHRASES):
             return ""
         return f"{self.parameter} {self.message or self.text}"

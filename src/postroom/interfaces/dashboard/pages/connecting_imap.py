@@ -124,7 +124,7 @@ def _explain(error: Exception, form: Form) -> tuple[str, str]:
 
 
 def _with_last(wanted: WantedServers, last: MailServers | None) -> WantedServers:
-    """What is not named now is as it was last time."""
+    """Fill in from last time whatever is not named now."""
     if last is None:
         return wanted
     return wanted._replace(
