@@ -128,6 +128,7 @@ END
     "docs/how-to/preview.md": Setting(
         before=MBOX + VCARD + "printf 'rules: [{name: a, if: {subject_words: b}, then: archive}]\\n' > rules.yaml\n",
         excepted={"preview --account": NEEDS_GOOGLE},
+        shown=("0 wait for your yes", "MESSAGES  LEAVE  WAIT  STAY  MOSTLY"),
     ),
     "docs/how-to/retention.md": Setting(
         before="export POSTROOM_RETENTION_FULL_DAYS=730\n", after="postroom retention disable"
@@ -152,7 +153,10 @@ END
     "docs/how-to/simulate.md": Setting(
         before="printf 'rules: [{name: a, if: {subject_words: b}, then: archive}]\\n' > new-rules.yaml\n"
     ),
-    "docs/how-to/starter-rules.md": Setting(before=MBOX),
+    "docs/how-to/starter-rules.md": Setting(
+        before=MBOX,
+        shown=("Newsletters and other bulk mail get the label Newsletters and are archived.", "the last 7 days:"),
+    ),
     "docs/how-to/submit.md": Setting(
         before=ACME + TOKEN.format("sender --sender ada@acme.example"),
         excepted={"swaks": "a client of its own; tests of submission have others", "curl …": STANDS_FOR},
@@ -238,12 +242,14 @@ def test_the_commands_of_a_page_run_as_written(demo: Home, name: str, request: p
     script = "\n".join([setting.before, *blocks, setting.after])
     for text, meant in {PORT: demo.port, **setting.given}.items():
         script = script.replace(text, meant)
-    demo.run(script)
+    printed = demo.run(script)
+    assert [text for text in setting.shown if text not in printed] == [], printed[-2000:]
 
 
 def test_what_is_taken_for_granted_or_excepted_is_in_a_page() -> None:
     """Lest the lists above outlive the pages."""
     assert {*SETTINGS, *ELSEWHERE} <= set(PAGES)
     for name, setting in SETTINGS.items():
-        blocks = commands_in(PAGES[name])
+        page, blocks = PAGES[name].read_text("utf-8"), commands_in(PAGES[name])
+        assert [text for text in setting.shown if text not in page] == []
         assert [text for text in (*setting.given, *setting.excepted) if not any(text in each for each in blocks)] == []

@@ -29,7 +29,7 @@ TRACED = "set -euo pipefail\nexec < <(yes)\nPS4='\n>>> '\nset -x\n"
 class Setting:
     """Whatever a page takes for granted: commands that run before and after its own, texts that stand for others, files
     with the content of other blocks, by a text in each, and blocks that cannot run here, by a text in each, with the
-    reason.
+    reason. `shown` are texts of the page's output that its commands must print.
     """
 
     before: str = ""
@@ -37,6 +37,7 @@ class Setting:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     given: Mapping[str, str] = field(default_factory=dict[str, str])
     excepted: Mapping[str, str] = field(default_factory=dict[str, str])
+    shown: tuple[str, ...] = ()
 
 
 def commands_in(page: Path) -> list[str]:
