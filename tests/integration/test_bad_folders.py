@@ -4,6 +4,8 @@ import errno
 import fcntl
 import os
 import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +16,7 @@ from postroom.core.errors import DatabaseFull, DatabaseReadOnly, StoreError
 from postroom.store.engine.opening import FILE, connect_database, open_database
 from postroom.store.engine.serve_lock import serve_lock
 from postroom.store.engine.sqlite_connection import translated
+from postroom.system.restore_lock import exclusive_folder, sharing_folder
 from support.closed_home import open_home
 from support.shell import Shell
 from support.warm_start import run_command
@@ -147,6 +150,32 @@ def test_a_disk_without_locks_or_room(
         connect_database(tmp_path)
     with pytest.raises(error, match=told), serve_lock(tmp_path):
         pass
+
+
+@pytest.mark.parametrize(
+    ("taken", "file", "looking"),
+    [
+        (serve_lock, "serve.lock", fcntl.LOCK_SH),
+        (sharing_folder, "restore.lock", fcntl.LOCK_EX),
+        (exclusive_folder, "restore.lock", fcntl.LOCK_EX),
+    ],
+)
+def test_a_process_that_only_looks_at_a_lock_keeps_no_other_from_starting(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    taken: Callable[[Path], AbstractContextManager[object]],
+    file: str,
+    looking: int,
+) -> None:
+    with (tmp_path / file).open("w") as looker:
+        fcntl.flock(looker, looking)
+
+        def looked(_seconds: float) -> None:
+            looker.close()
+
+        monkeypatch.setattr("postroom.system.file_locks.time.sleep", looked)
+        with taken(tmp_path):
+            assert looker.closed
 
 
 def test_a_disk_so_full_that_the_log_has_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from postroom.core.errors import DatabaseInUse
+from postroom.system.file_locks import take_lock
 from postroom.system.folder_errors import folder_error
 from postroom.system.private_files import open_private, private_folder
 
@@ -30,7 +31,7 @@ def share_folder(folder: Path) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        take_lock(descriptor, fcntl.LOCK_SH)
     except BlockingIOError:
         holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
         os.close(descriptor)
@@ -61,7 +62,7 @@ def is_shared(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        take_lock(descriptor, fcntl.LOCK_EX)
     except BlockingIOError:
         return True
     finally:
@@ -75,7 +76,7 @@ def exclusive_folder(folder: Path) -> Generator[None]:
     descriptor = open_private(private_folder(folder) / FILE, os.O_RDWR | os.O_CREAT)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(descriptor, fcntl.LOCK_EX)
         except BlockingIOError:
             raise DatabaseInUse(f"{folder} is in use; stop every Postroom process on it first") from None
         os.ftruncate(descriptor, 0)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from postroom.core.errors import AlreadyServed
+from postroom.system.file_locks import take_lock
 from postroom.system.folder_errors import folder_error
 
 FILE = "serve.lock"
@@ -57,7 +58,7 @@ def serve_lock(folder: Path) -> Generator[Callable[[str], None]]:
     own = f"{os.getpid()}\n".encode()
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(descriptor, fcntl.LOCK_EX)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, own, 0)
         except BlockingIOError:
