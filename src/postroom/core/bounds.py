@@ -11,7 +11,7 @@ def bound_identity(principal: Principal) -> str | None:
     """The only endpoint for which this principal may ingest; None if it is not bound to one."""
     if principal.role is Role.CONNECTOR and principal.identity is None:
         raise AccessRefused(
-            "token", "this connector's token names no endpoint", "create one with --identity", "identity"
+            "token", "this connector's token names no endpoint", "create one that is bound to an endpoint", "identity"
         )
     return principal.identity if principal.role is Role.CONNECTOR else None
 
@@ -40,7 +40,7 @@ def not_its_channel(principal: Principal) -> AccessRefused:
     return AccessRefused(
         "source.channel",
         f"is not a channel that this token is bound to ({channels})",
-        "use one of these, or a token created with --channel",
+        "use one of these, or a token that is bound to that channel",
         "channel",
     )
 

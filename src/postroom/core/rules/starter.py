@@ -44,7 +44,7 @@ class Starter:
     rules: tuple[RuleDraft, ...]
 
 
-def starters_named(names: Sequence[str], field: str = "NAME") -> list[Starter]:
+def starters_named(names: Sequence[str], field: str = "starter") -> list[Starter]:
     """The starters with these names, each once, in their own order; `all` is every one. Raises BadInput."""
     known = {each.name: each for each in starters()}
     wanted = set(known) if EVERY in names else set(names)

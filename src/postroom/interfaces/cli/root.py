@@ -127,7 +127,7 @@ class RootGroup(WholeHelp):
 
 
 def command_tree() -> TyperGroup:
-    root = typer.Typer(cls=RootGroup, rich_markup_mode=None, no_args_is_help=True)
+    root = typer.Typer(cls=RootGroup, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
     root.callback()(_postroom)
     tree = cast("TyperGroup", get_command(root))
     for name, summary in COMMANDS.items():
@@ -158,6 +158,10 @@ def _call(application: "PostroomApplication", arguments: Sequence[str] | None) -
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")  # a terminal without Unicode still gets an answer
     _check_text(sys.argv[1:] if arguments is None else arguments)
+    if COMPLETE in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         code = command_tree().main(
             arguments, prog_name="postroom", complete_var=COMPLETE, standalone_mode=False, obj=application

@@ -45,7 +45,7 @@ RECENT = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Upgraded:
-    """What was applied, and the backup from before, if there was anything to keep."""
+    """The migrations that were applied, and the backup from before, if there was anything to keep."""
 
     since: str
     applied: list[str]
@@ -54,7 +54,7 @@ class Upgraded:
 
 @dataclass(frozen=True, slots=True)
 class UpgradePlan:
-    """What an upgrade would do, and what it needs."""
+    """The effect of an upgrade, and its needs."""
 
     program: str
     database: str

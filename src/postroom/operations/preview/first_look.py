@@ -58,7 +58,7 @@ class StarterLook(StarterView):
 
 @dataclass(slots=True)
 class OwnLook(RuleEffect):
-    """What the person's own rules do with the newest mail, and how many of them there are."""
+    """The effect of the person's own rules on the newest mail, and the number of these rules."""
 
     rules: int
     examples: Sequence[LookExample] = ()

@@ -67,7 +67,7 @@ class FirstLooks:
 
     def choose(self, account_id: UUID, names: Collection[str]) -> Set[str]:
         """Remember a choice. Raises BadInput for a starter that there is not."""
-        chosen = frozenset(each.name for each in starters_named(list(names), "starter"))
+        chosen = frozenset(each.name for each in starters_named(list(names)))
         self._chosen[str(account_id)] = chosen
         return chosen
 

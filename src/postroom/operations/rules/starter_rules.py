@@ -44,7 +44,7 @@ Chosen = Literal["no", "yes", "partly"]
 
 @dataclass(slots=True, kw_only=True)
 class RuleEffect:
-    """What some rules would have done: to how many of the messages, of which `mail` is the number."""
+    """The effect of some rules: the numbers of messages, of all that were looked at (`mail`)."""
 
     mail: int = 0
     matched: int = 0
