@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import httpx2
 
 from postroom.interfaces.dashboard.visiting import OWNER
+from postroom.operations.people.form_tokens import masked_form_token
 
 OWN_PAGE = {"sec-fetch-site": "same-origin"}
 
@@ -17,5 +18,5 @@ async def submit(
     headers: Mapping[str, str] = OWN_PAGE,
     back: str = "/",
 ) -> httpx2.Response:
-    data = {"form_token": OWNER.form_token, "back": back, **(fields or {})}
+    data = {"form_token": masked_form_token(OWNER), "back": back, **(fields or {})}
     return await client.post(address, data=data, headers=dict(headers))

@@ -251,17 +251,44 @@ async def test_files_are_kept_for_a_year_under_an_address_that_carries_their_has
         assert answer.content
 
 
-async def test_files_come_compressed_to_who_asks_for_that_and_pages_never() -> None:
+async def test_files_come_compressed_to_who_asks_for_that() -> None:
     asset = load_assets()["postroom.css"]
     async with visiting(ScriptedFeed()) as client:
         packed = await client.get(asset.address, headers={"Accept-Encoding": "br, gzip"})
         plain = await client.get(asset.address, headers={"Accept-Encoding": "identity"})
-        page = await client.get("/", headers={"Accept-Encoding": "gzip"})
     assert (packed.headers["content-encoding"], packed.content) == ("gzip", asset.body)
     assert int(packed.headers["content-length"]) < len(asset.body) / 3
     assert ("content-encoding" in plain.headers, plain.content) == (False, asset.body)
     assert packed.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
-    assert "content-encoding" not in page.headers
+
+
+@pytest.mark.parametrize(
+    ("accepted", "site", "is_packed"),
+    [
+        ("gzip, deflate, br", "none", True), ("br;q=1.0, GZIP;q=0.5", "same-origin", True), ("gzip", None, True),
+        ("gzip", "cross-site", False), ("gzip", "same-site", False), ("gzip;q=0", "none", False),
+        ("gzip; q=0.000", "none", False), ("identity", "none", False), ("*", "none", False), ("", "none", False),
+    ],
+)  # fmt: skip
+async def test_pages_come_compressed_to_our_own_pages_but_never_to_another_site(
+    accepted: str, site: str | None, is_packed: bool
+) -> None:
+    headers = {"Accept-Encoding": accepted, **({"Sec-Fetch-Site": site} if site else {})}
+    async with visiting(ScriptedFeed(line(1, subject="A long letter"))) as client:
+        page, head = await client.get("/", headers=headers), await client.head("/", headers=headers)
+    assert "A long letter" in page.text
+    assert page.headers["vary"] == head.headers["vary"] == "Accept-Encoding, Sec-Fetch-Site"
+    assert (page.headers.get("content-encoding") == "gzip") == is_packed
+    assert page.headers.get("content-encoding") == head.headers.get("content-encoding")
+    assert (int(page.headers["content-length"]) < len(page.content) / 3) == is_packed
+    assert head.content == b""
+
+
+async def test_two_answers_of_one_page_share_no_form_token() -> None:
+    async with visiting(ScriptedFeed(line(1))) as client:
+        tokens = [set(re.findall(r'name="form_token" value="([^"]+)"', (await client.get("/")).text)) for _ in range(2)]
+    assert tokens[0]
+    assert not tokens[0] & tokens[1]
 
 
 @pytest.mark.parametrize("name", ["../web.py", "vendor/manifest.json", "live.js%00", "..%2f..%2fweb.py"])

@@ -15,8 +15,8 @@ PERSON_ROLES: tuple[PersonRole, ...] = get_args(PersonRole)
 class Visitor:
     """A person in front of a page.
 
-    `form_token` proves that a form was rendered for this visitor. `is_fresh` says that they proved who they are a few
-    minutes ago, which is asked of them again before acts that are hard to take back.
+    `form_token` proves that a form was rendered for this visitor; answers carry it masked. `is_fresh` says that they
+    proved who they are a few minutes ago, which is asked of them again before acts that are hard to take back.
     """
 
     name: str

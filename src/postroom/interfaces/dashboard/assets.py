@@ -1,8 +1,7 @@
 """The files that pages load: kept in memory, each at an address that contains the hash of its content.
 
 The content at an address never changes, so browsers may cache it for a year; a new version of Postroom uses new
-addresses. Only these files are compressed: pages have a secret in their forms beside words that others may choose, and
-the size of what is compressed would tell about it.
+addresses. They are compressed once, when they are loaded.
 """
 
 import gzip

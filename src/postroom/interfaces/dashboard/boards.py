@@ -13,6 +13,7 @@ from typing import Any
 from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.broadcast import Broadcast, UpdateIntervals
 from postroom.interfaces.dashboard.visit import Visit
+from postroom.operations.people.form_tokens import masked_form_token
 
 MAX_TABS = 100
 MAX_TABS_OF_ONE = 40
@@ -48,11 +49,11 @@ class Boards:
 
     async def board(self, visit: Visit) -> str:
         """Return the board for a page that is being opened."""
-        return (await self._at(visit).board()).replace(TOKEN_MARKER, visit.visitor.form_token)
+        return (await self._at(visit).board()).replace(TOKEN_MARKER, masked_form_token(visit.visitor))
 
     async def frames(self, visit: Visit) -> AsyncGenerator[bytes]:
         """Yield the event stream of one tab."""
-        marker, token = TOKEN_MARKER.encode(), visit.visitor.form_token.encode()
+        marker, token = TOKEN_MARKER.encode(), masked_form_token(visit.visitor).encode()
         self._tabs_of[visit.visitor.name] += 1
         try:
             async with aclosing(self._at(visit).frames()) as frames:

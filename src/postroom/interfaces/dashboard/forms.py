@@ -5,7 +5,6 @@ Three things are checked before anything is done. Browsers name the origin of a 
 that are hard to take back they proved who they are a few minutes ago.
 """
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import REFUSED, check_storable
 from postroom.interfaces.dashboard.visiting import ON_THE_PAGE, signature_of, visitor_of
 from postroom.operations.caller import Caller
+from postroom.operations.people.form_tokens import is_form_token, masked_form_token
 from postroom.operations.people.kept_forms import KeptForm
 from postroom.operations.people.sessions import LiveSession
 from postroom.operations.registry import access_of_form
@@ -194,7 +194,7 @@ def form_route(
         """Lead to the page that says it; a page that stays where it is gets the sentence alone."""
         if to is not None or not is_in_place:
             return say(RedirectResponse(to or form.back, SEE_OTHER), said)
-        toast = site.render("toast.html", said=said, back=form.back, form_token=form.visitor.form_token)
+        toast = site.render("toast.html", said=said, back=form.back, form_token=masked_form_token(form.visitor))
         return HTMLResponse(toast, headers={IN_PLACE: "1"})
 
     if allowed.is_fresh:
@@ -232,7 +232,7 @@ async def _check_form(request: Request, role: PersonRole) -> tuple[FormData, Map
         raise HTTPException(TOO_LARGE)
     fields = await request.form(max_files=10, max_fields=MOST_FIELDS, max_part_size=LARGEST_FORM)
     token = fields.get("form_token")
-    if not isinstance(token, str) or not secrets.compare_digest(token.encode(), visitor.form_token.encode()):
+    if not isinstance(token, str) or not is_form_token(token, visitor):
         raise HTTPException(FORBIDDEN, detail="this form is from an older page: open the page again")
     for name, value in fields.multi_items():
         check_storable({name: value})

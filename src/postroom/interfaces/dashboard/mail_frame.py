@@ -5,10 +5,11 @@ that allows styles and enclosed images only, and both the policy and the frame's
 """
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from postroom.core.errors import BadInput, NotFound
+from postroom.interfaces.dashboard.compression import page_response
 from postroom.interfaces.dashboard.site import Site
 from postroom.operations.mail.mail_html import HtmlReader
 
@@ -36,6 +37,6 @@ def frame_route(site: Site, reader: HtmlReader) -> Route:
                 html, why_not = (found := await reader.read(request.path_params["message"])).html, found.why_not
             except (NotFound, BadInput) as error:
                 status, why_not = (404 if isinstance(error, NotFound) else 400), str(error)
-        return HTMLResponse(site.render("mail/frame.html", html=html, why_not=why_not), status, headers=HEADERS)
+        return page_response(request, site.render("mail/frame.html", html=html, why_not=why_not), status, HEADERS)
 
     return Route(ADDRESS, shown, methods=["GET"])

@@ -18,11 +18,13 @@ from starlette.types import Receive, Scope, Send
 
 from postroom.core.errors import BadInput, NotFound
 from postroom.interfaces.dashboard.boards import TOKEN_MARKER, Boards
+from postroom.interfaces.dashboard.compression import page_response
 from postroom.interfaces.dashboard.refused_forms import PROBLEM, fill_in
 from postroom.interfaces.dashboard.said import forget_said, said_before
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.overview.channels import changes_on
+from postroom.operations.people.form_tokens import masked_form_token
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -39,6 +41,8 @@ class DashboardPage(ABC):
     """The template of the board. It gets the values of `read`."""
     personal: ClassVar[bool] = False
     """Whether two people of one role see different boards."""
+    has_secret: ClassVar[bool] = False
+    """Whether the board shows a secret; it is not compressed then."""
     channels: ClassVar[Collection[str]] = ()
     """Where changes of what the board shows are announced."""
 
@@ -97,8 +101,9 @@ class DashboardPage(ABC):
         said = said_before(request)
         is_at_field = visit.refused and PROBLEM in board
         values = {"board": board, "said": None if is_at_field else said, "events": _events(visit), "account": account}
-        values |= {"back": visit.address, "form_token": visit.visitor.form_token}
-        response = HTMLResponse(self._site.render("shell.html", page=self, visit=visit, **values))
+        values |= {"back": visit.address, "form_token": masked_form_token(visit.visitor)}
+        document = self._site.render("shell.html", page=self, visit=visit, **values)
+        response = HTMLResponse(document) if self.has_secret else page_response(request, document)
         return forget_said(response) if said else response
 
     async def _stream(self, request: Request) -> Response:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from postroom import __version__
 from postroom.interfaces.dashboard.assets import load_assets
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
+from postroom.interfaces.dashboard.compression import accepts_gzip
 from postroom.interfaces.dashboard.drafts import Drafts
 from postroom.interfaces.dashboard.flow import flow
 from postroom.interfaces.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
@@ -97,6 +98,6 @@ class Site:
         if asset is None or asset.digest != request.path_params["digest"]:
             raise HTTPException(404)
         headers = {"Cache-Control": A_YEAR, "Vary": "Accept-Encoding"}
-        if "gzip" not in request.headers.get("accept-encoding", ""):
+        if not accepts_gzip(request):
             return Response(asset.body, media_type=asset.media_type, headers=headers)
         return Response(asset.packed, media_type=asset.media_type, headers=headers | {"Content-Encoding": "gzip"})

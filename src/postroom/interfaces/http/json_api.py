@@ -4,7 +4,6 @@ A caller has a token, or the session of somebody who signed in. What changes som
 as a form of our own pages is: from our own origin, and with the form token of this very session.
 """
 
-import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +31,7 @@ from postroom.interfaces.http.mcp.untrusted import cleaned
 from postroom.interfaces.http.services import Services
 from postroom.operations.caller import Caller
 from postroom.operations.people.audit import find_entry, signature
+from postroom.operations.people.form_tokens import is_form_token
 from postroom.operations.problems import Problem, is_expected, problem_of
 
 log = structlog.get_logger()
@@ -171,7 +171,7 @@ def _check_own_page(scope: Scope, visitor: Visitor) -> None:
         remedy = "call from a page of Postroom's own, or with a token"
         raise HttpRequestRefused(403, "foreign_origin", "origin", "is not that of our own pages", remedy)
     given = values_of(scope["headers"], FORM_TOKEN)
-    if len(given) != 1 or not secrets.compare_digest(given[0].encode(), visitor.form_token.encode()):
+    if len(given) != 1 or not is_form_token(given[0], visitor):
         remedy = f"send `form_token` of GET {PREFIX}/session"
         raise HttpRequestRefused(403, "bad_form_token", "x-form-token", "is not the form token of this session", remedy)
 

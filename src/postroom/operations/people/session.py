@@ -8,6 +8,7 @@ from postroom.core.visitors import Visitor
 from postroom.operations.caller import Caller
 from postroom.operations.nouns import SESSION
 from postroom.operations.operation import get
+from postroom.operations.people.form_tokens import masked_form_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +29,5 @@ async def read_session(by: Caller, /) -> SessionAnswer:
     """Who the caller is, as the audit log names it."""
     name, role = by.signature.actor, by.signature.role
     if isinstance(by.who, Visitor):
-        return SessionAnswer("person", name, role, by.who.is_fresh, by.who.form_token)
+        return SessionAnswer("person", name, role, by.who.is_fresh, masked_form_token(by.who))
     return SessionAnswer("token", name, role, is_fresh=False, form_token=None)

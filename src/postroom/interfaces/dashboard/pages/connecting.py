@@ -26,6 +26,7 @@ def pages(site: Site) -> list[DashboardPage]:
 class ConnectPage(DashboardPage):
     address, title, template = "/connectors/new", "Connect Gmail", "connecting.html"
     personal = True
+    has_secret = True  # Google's page is opened with one
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         email = visit.text("email")

@@ -4,7 +4,6 @@ Before somebody has signed in there is no token to check, so the browser's own h
 Afterwards the token of the session is checked as well.
 """
 
-import hmac
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -15,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from postroom.interfaces.dashboard.forms import AGAIN, FORBIDDEN, SEE_OTHER, TOO_LARGE, is_from_own_page, own_path
 from postroom.interfaces.dashboard.sign_in.visits import json_of, session_of
+from postroom.operations.people.form_tokens import is_form_token
 from postroom.operations.people.sessions import LiveSession
 from postroom.system.http_server.body import read_body
 
@@ -56,7 +56,7 @@ def checked_session(request: Request, fields: Mapping[str, Any], *, back: str, f
     if live is None:
         raise SentAway(f"/sign-in?to={quote(back)}")
     given = fields.get("form_token")
-    if not isinstance(given, str) or not hmac.compare_digest(given.encode(), live.visitor.form_token.encode()):
+    if not isinstance(given, str) or not is_form_token(given, live.visitor):
         raise HTTPException(FORBIDDEN, detail="this form is from an older page: open the page again")
     if fresh and not live.visitor.is_fresh:
         raise SentAway(f"{AGAIN}?to={quote(back)}")

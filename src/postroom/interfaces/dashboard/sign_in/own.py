@@ -24,6 +24,7 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.visiting import signature_of, visitor_of
 from postroom.operations.people.codes import checked_secret, codes_address, new_codes_secret
+from postroom.operations.people.form_tokens import masked_form_token
 from postroom.operations.people.kept_forms import KeptForm
 from postroom.operations.people.own_sign_in import OwnWaysIn
 from postroom.operations.people.sessions import LiveSession
@@ -53,7 +54,7 @@ async def in_shell(site: Site, visitor: Visitor, said: Said | None = None) -> Ma
     """The values of the shell around a page that is not live."""
     visit = Visit(ADDRESS, {}, {}, visitor)
     shared = {"account": await site.account(), "waiting": await site.waiting()}
-    return {"page": Titled("Sign-in"), "visit": visit, "said": said, **shared}
+    return {"page": Titled("Sign-in"), "visit": visit, "said": said, **shared, "form_token": masked_form_token(visitor)}
 
 
 class OwnSignInPage:

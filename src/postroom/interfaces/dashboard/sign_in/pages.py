@@ -29,6 +29,7 @@ from postroom.interfaces.dashboard.sign_in.fields import (
 from postroom.interfaces.dashboard.sign_in.visits import caller_of, session_of, site_of
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visiting import signature_of
+from postroom.operations.people.form_tokens import masked_form_token
 from postroom.operations.people.kept_forms import LARGEST_KEPT, KeptForm, KeptForms
 from postroom.operations.people.own_sign_in import OwnWaysIn
 from postroom.operations.people.passkeys import SiteAddress, registration_options, sign_in_options
@@ -226,9 +227,15 @@ class SignInPages:
     async def _again_page(
         self, request: Request, live: LiveSession, to: str, kept: str = "", refused: SignInRefused | None = None
     ) -> Response:
-        own = await self._own.show(live)
         text = self._site.render(
-            "sign_in/again.html", to=to, kept=kept, own=own, visitor=live.visitor, refused=refused, **place(request)
+            "sign_in/again.html",
+            to=to,
+            kept=kept,
+            own=await self._own.show(live),
+            visitor=live.visitor,
+            form_token=masked_form_token(live.visitor),
+            refused=refused,
+            **place(request),
         )
         return _refused_page(text, refused)
 
