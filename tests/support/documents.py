@@ -18,6 +18,10 @@ from support.warm_start import warm_address
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+# `postroom` as the pages call it.
+SHIM = f"""#!/bin/sh
+exec {sys.executable} -S -c "import sys; sys.path[0] = '{ROOT / "tests"}'; import support.documented_command" "$@"
+"""
 BLOCK = re.compile(r"^```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMPT = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)
@@ -60,7 +64,7 @@ class Home:
         self.folder, self._programs = folder, folder / "bin"
         self._programs.mkdir()
         shim = self._programs / "postroom"
-        shim.write_text(f"#!{sys.executable} -S\n{SHIM}")
+        shim.write_text(SHIM)
         shim.chmod(0o755)
         # The same program, as a page writes it for those who have a clone.
         (folder / ".venv").mkdir()
@@ -86,63 +90,3 @@ class Home:
         last = ended.stderr.rpartition("\n>>> ")[2]
         assert ended.returncode == 0, f"ended with {ended.returncode}:\n{last}\n{ended.stdout[-500:]}"
         return ended.stdout
-
-
-SHIM = '''
-import json, os, re, socket, sys, tempfile
-
-SERVING = ("serve", "worker", "submission", "sandbox", "demo", "connector gmail", "connector redis-stream")
-# Where another one is running already, these get a place of their own.
-ALONE = ("serve", "sandbox", "demo")
-NOUNS = {"undo": "actions", "do": "mail", "reclassify": "mail"}
-UNKNOWN = re.compile("ID|01[0-9a-f]+…")
-STOP = 2
-
-
-def forked(arguments, files):
-    """Run the command in a process of the warm start."""
-    request = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(chr(0) + os.environ["WARM_START"])
-    content = json.dumps(request).encode() + b"\\n"
-    socket.send_fds(connection, [content[:1]], files)
-    connection.sendall(content[1:])
-    answers = connection.makefile()
-    return int(answers.readline()), answers
-
-
-def first_id(noun):
-    """The id of the first thing in the list of this noun."""
-    reading, writing = os.pipe()
-    _, answers = forked([noun, "list", "--json"], [0, writing, 2])
-    os.close(writing)
-    with os.fdopen(reading) as lines:
-        found = [each for each in map(json.loads, lines) if each.get("became", "done") == "done"]
-    if not found:
-        sys.exit(f"there is no id for {noun}: the list is empty")
-    return str(found[0].get("id", found[0].get("message_id")))
-
-
-arguments = sys.argv[1:]
-noun = NOUNS.get(arguments[0], arguments[0])
-arguments = [first_id(noun) if UNKNOWN.fullmatch(each) else each for each in arguments]
-if " ".join(arguments).startswith(SERVING):
-    os.environ["POSTROOM_LOG_LEVEL"] = "info"
-    if arguments[0] in ALONE:
-        os.environ.update({"POSTROOM_DATA_DIR": tempfile.mkdtemp(dir=os.environ["HOME"]), "POSTROOM_WEB_PORT": "0"})
-    reading, writing = os.pipe()
-    # A worker says on its log alone that it has started.
-    pid, answers = forked(arguments, [0, writing, writing if arguments[0] == "worker" else 2])
-    os.close(writing)
-    with os.fdopen(reading) as lines:
-        said = next(lines, "")
-        if said:
-            os.kill(pid, STOP)
-        print(said + lines.read(), end="")
-    code = int(answers.readline())
-    code = 0 if said and code == 130 else code
-else:
-    pid, answers = forked(arguments, [0, 1, 2])
-    code = int(answers.readline())
-sys.exit(code if code >= 0 else 128 - code)
-'''

@@ -29,6 +29,7 @@ from typing import IO, Any
 
 from support.patience import PATIENCE_S
 from support.processes import child_environment, give_up_root
+from support.warm_request import send_request
 
 LOADED = ("postroom", "postroom_sandbox", "postroom_simulator")
 
@@ -52,19 +53,17 @@ class ForkedProcess:
         self.args = list(arguments)
         self.returncode: int | None = None
         ours, theirs = zip(os.pipe(), os.pipe(), strict=True)
-        request = {
-            "arguments": self.args,
-            "folder": str(folder),
-            "environment": dict(environment),
-            "has_terminal": terminal is not None,
-            "powerless": powerless,
-        }
         self._connection = _connected()
         with open(os.devnull, "rb") as nothing:
-            content = json.dumps(request).encode() + b"\n"
-            files = [nothing.fileno(), *theirs] if terminal is None else [terminal] * 3
-            socket.send_fds(self._connection, [content[:1]], files)
-            self._connection.sendall(content[1:])
+            send_request(
+                self._connection,
+                [nothing.fileno(), *theirs] if terminal is None else [terminal] * 3,
+                arguments=self.args,
+                folder=str(folder),
+                environment=environment,
+                has_terminal=terminal is not None,
+                powerless=powerless,
+            )
         for end in theirs if terminal is None else (*theirs, terminal):
             os.close(end)
         self._answers = self._connection.makefile("r")
