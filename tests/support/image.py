@@ -40,6 +40,11 @@ class Images:
 
     def build(self) -> dict[str, Any]:
         """Build the base and the image; its configuration."""
+        self.build_base()
+        return self.build_image()
+
+    def build_base(self) -> None:
+        """Make what an engine would fetch."""
         base = self.folder / "base.tar"
         command = [system_program("mmdebstrap"), "--variant=minbase", f"--include={PACKAGES}", RELEASE, str(base)]
         subprocess.run(command, check=True, capture_output=True, timeout=BUILD_S)
@@ -47,6 +52,9 @@ class Images:
         self.call("add", empty, base, "/")
         self.call("commit", "--rm", empty, "base")
         base.unlink()
+
+    def build_image(self) -> dict[str, Any]:
+        """Build the image on that base; its configuration."""
         trusting = self.folder / "uv.toml"
         trusting.write_text("system-certs = true\n")
         mounts = ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro", "--volume", f"{trusting}:/etc/uv/uv.toml:ro"]
@@ -90,13 +98,17 @@ class Container:
         self.root = Path(images.call("mount", name))
         self._images, self._name, self._options = images, name, options
 
+    def command(self, *command: str) -> list[str]:
+        """A command in it, as this machine runs it."""
+        return self._images.run_command(self._name, self._options, command)
+
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        started = self._images.run_command(self._name, self._options, command)
+        started = self.command(*command)
         return subprocess.run(started, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
     @contextmanager
     def running(self, *command: str) -> Generator[subprocess.Popen[str]]:
-        started = self._images.run_command(self._name, self._options, command)
+        started = self.command(*command)
         with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
                 yield process
