@@ -10,9 +10,11 @@ import httpx2
 import pytest
 
 from postroom.core.audited_actions import AuditedAction
+from postroom.core.short_ids import short_id
 from postroom.operations.actions.protection import protect
 from postroom.operations.caller import Caller
 from postroom.operations.people.audit import signature
+from postroom.operations.people.tokens import make_token
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.opening import open_database
@@ -71,6 +73,16 @@ async def test_the_log_is_read_page_by_page_without_a_gap(client: httpx2.AsyncCl
             break
         address = page.split('rel="next"')[0].rsplit('href="', 1)[1].split('"')[0]
     assert seen == [f"thing.{number:03}" for number in range(119, -1, -1)]
+
+
+async def test_who_and_what_are_shown_as_people_know_them(client: httpx2.AsyncClient, database: Database) -> None:
+    made = await make_token(Caller(database, signature("cli:ada", "admin")), "agent", name="errand agent")
+    object_id = new_id()
+    await record(database, f"token:{made.token.id}", "action.ask", object_id=str(object_id))
+    page = (await client.get("/audit?action=action.ask")).text
+    assert ">errand agent</bdi>" in page
+    assert f'<bdi class="sub mono">{short_id(object_id)}</bdi>' in page
+    assert f"<code>{object_id}</code>" in page
 
 
 async def test_hostile_words_are_text_on_the_page_and_no_formula_in_the_file(

@@ -87,7 +87,7 @@ class Town:
         return start
 
     async def _live(self, address: str) -> None:
-        events = await self._token("connector", identity=ENDPOINT)
+        events = await self._token("connector", identity=ENDPOINT, name="programs of the house")
         senders = {each.username: await self._sender_token(each) for each in CUSTOMERS}
         async with httpx2.AsyncClient(base_url=address, timeout=30) as http, asyncio.TaskGroup() as tasks:
             tasks.create_task(send_events(_posting(http), events, self._rng))
@@ -114,10 +114,10 @@ class Town:
             )
         except BadInput:
             log.debug("demo.sender_is_known")  # from an earlier demo on the same data
-        return await self._token("sender", sender=customer.username)
+        return await self._token("sender", sender=customer.username, name=customer.username)
 
     async def _token(
-        self, role: TokenRole, *, identity: str | None = None, sender: str | None = None, name: str = DEMO
+        self, role: TokenRole, *, name: str, identity: str | None = None, sender: str | None = None
     ) -> str:
         by = Caller(self._database, demo_signature())
         return (await make_token(by, role, identity, sender=sender, name=name, expires_at=by.clock() + LIFETIME)).text

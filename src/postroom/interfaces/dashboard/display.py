@@ -7,8 +7,11 @@ above, and subjects of ten kilobytes.
 
 import unicodedata
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import orjson
+
+from postroom.core.short_ids import short_id
 
 MARKS_PER_LETTER = 4
 TIER_KINDS = {
@@ -103,6 +106,14 @@ def cents(amount: float) -> str:
 def json_shown(value: object) -> str:
     """Format settings and states, such as those of the audit log, as one bounded line."""
     return shown(orjson.dumps(value, default=str).decode(), 600)
+
+
+def brief(id: str) -> str:
+    """Return an id as people read it: the short form of our own, any other as it is."""
+    try:
+        return short_id(UUID(id))
+    except ValueError:
+        return id
 
 
 def grouped(number: int) -> str:

@@ -18,6 +18,7 @@ from postroom.interfaces.dashboard.charts import CHARTS
 
 TEMPLATES = Path(__file__).parent / "templates"
 FILTERS = (
+    "brief",
     "shown",
     "several_lines",
     "words",

@@ -13,6 +13,7 @@ from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.people.audit import AuditView, list_audit
+from postroom.operations.people.tokens import list_tokens
 
 ON_A_PAGE = 50
 EXPORTED_AT_ONCE = 1_000
@@ -35,8 +36,10 @@ class AuditPage(DashboardPage):
         actor, action = visit.text("actor"), visit.text("action")
         before = visit.number("before", 0, HIGHEST) or None
         found = await list_audit(self._database, ON_A_PAGE, before, actor, action)
+        tokens = await list_tokens(self._database)
         return {
             "entries": found.lines,
+            "names": {f"token:{each.id}": each.name for each in tokens},
             "actor": actor or "",
             "action": action or "",
             "older": visit.with_filters(before=found.next) if found.next else None,
