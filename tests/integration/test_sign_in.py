@@ -305,6 +305,15 @@ async def test_htmx_is_told_to_open_the_sign_in_page(pages: Pages) -> None:
     assert (answer.status_code, "hx-redirect" in answer.headers) == (401, False), "what is being written stays"
 
 
+async def test_a_form_of_somebody_who_was_signed_out_leads_to_the_sign_in_page_which_says_so(pages: Pages) -> None:
+    mara = pages.visitor()
+    await pages.signed_in()
+    answer = await mara.post("/connectors/pause", None, form_token="old")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    assert "Nothing was done. You are signed out." in (await mara.get("/sign-in")).text
+    assert "Nothing was done." not in (await mara.get("/sign-in")).text
+
+
 async def test_a_password_that_is_replaced_while_it_is_checked_opens_no_session(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:

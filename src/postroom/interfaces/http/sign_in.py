@@ -22,6 +22,7 @@ from postroom.core.errors import PostroomError, StoreError
 from postroom.core.roles import Role
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.interfaces.dashboard.page import EVENTS
+from postroom.interfaces.dashboard.said import Said, say
 from postroom.interfaces.dashboard.sign_in.cookies import PREFIX, session_cookie, set_session_cookie
 from postroom.interfaces.dashboard.sign_in.visits import SESSION
 from postroom.interfaces.dashboard.visiting import VISITOR
@@ -211,10 +212,13 @@ def _refusal(scope: Scope) -> Response:
         name, value = (part.decode() for part in ASK_FOR_TOKEN)
         roles = " or ".join(sorted(_roles_for(scope)))
         return PlainTextResponse(f"Sign in, or send a token of the role {roles}.\n", 401, {name: value})
+    headers = Headers(scope=scope)
     words = "You are signed out. Sign in again, then repeat what you did.\n"
     if scope["method"] not in ("GET", "HEAD"):
-        return PlainTextResponse(words, 401)  # htmx sends what somebody is writing, which leaving the page would lose
-    if "hx-request" in Headers(scope=scope):
+        if "text/html" not in headers.get("accept", "") or "hx-request" in headers:
+            return PlainTextResponse(words, 401)  # scripts send what somebody is writing, which leaving would lose
+        return say(RedirectResponse("/sign-in", 303), Said(f"Nothing was done. {words}", "bad"))
+    if "hx-request" in headers:
         return PlainTextResponse(words, 401, {"HX-Redirect": "/sign-in"})
     query = scope["query_string"].decode("latin-1")
     path = f"{scope['path']}?{query}" if query else scope["path"]

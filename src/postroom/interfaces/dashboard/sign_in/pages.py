@@ -16,7 +16,7 @@ from starlette.routing import Route
 from postroom.core.errors import BadInput, PostroomError, SignInRefused
 from postroom.core.sign_in.names import person_name
 from postroom.interfaces.dashboard.forms import SEE_OTHER, sent_to_prove
-from postroom.interfaces.dashboard.said import Said, say
+from postroom.interfaces.dashboard.said import Said, forget_said, said_before, say
 from postroom.interfaces.dashboard.sign_in.cookies import port_of, signed_in, signed_out
 from postroom.interfaces.dashboard.sign_in.fields import (
     LARGEST_FORM,
@@ -80,7 +80,9 @@ class SignInPages:
         to = destination(request.query_params.get("to"))
         if session_of(request) is not None:
             return RedirectResponse(to, SEE_OTHER)
-        return await self._page(request, to)
+        said = said_before(request)
+        page = await self._page(request, to, said=said)
+        return page if said is None else forget_said(page)
 
     async def _with_password(self, request: Request) -> Response:
         fields = await fields_of(request)
@@ -102,7 +104,13 @@ class SignInPages:
         return _enter(request, given, cookie)
 
     async def _page(
-        self, request: Request, to: str, *, name: str = "", refused: SignInRefused | None = None
+        self,
+        request: Request,
+        to: str,
+        *,
+        name: str = "",
+        refused: SignInRefused | None = None,
+        said: Said | None = None,
     ) -> Response:
         limits = self._sign_in.sessions.limits
         text = self._site.render(
@@ -110,6 +118,7 @@ class SignInPages:
             to=to,
             name=name[:64],
             refused=refused,
+            said=said,
             first_start=await self._sign_in.is_first_start(),
             idle_minutes=round(limits.idle.total_seconds() / 60),
             whole_hours=round(limits.whole.total_seconds() / 3600),
