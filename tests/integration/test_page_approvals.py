@@ -144,7 +144,8 @@ async def test_an_answer_that_comes_too_late_is_said(page: httpx2.AsyncClient, b
     asked = await ask(box)
     for _ in range(2):
         await submit(page, f"/approvals/{asked.id}/approve", {"shown": asked.action_hash}, back="/approvals")
-    assert "is not waiting for an answer" in (await page.get("/approvals")).text
+    text = (await page.get("/approvals")).text
+    assert "the action is not waiting for an answer any more: approved by person:owner; nothing was changed" in text
 
 
 async def test_several_are_answered_at_once_and_a_stale_one_holds_up_none(

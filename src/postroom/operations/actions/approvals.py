@@ -176,9 +176,7 @@ async def show_approval(database: Database, /, action: ActionId) -> Approval:
 )
 async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> Answered:
     """Approve the action as it was shown. A second answer is refused."""
-    return _require_in_time(
-        action, await Approvals(by.database, CATALOGUE, by.clock).approve(action, shown, by.signature)
-    )
+    return _require_in_time(await Approvals(by.database, CATALOGUE, by.clock).approve(action, shown, by.signature))
 
 
 @APPROVALS.operation(
@@ -190,7 +188,7 @@ async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> A
 )
 async def reject_action(by: Caller, /, action: ActionId) -> Answered:
     """End the action without doing it. A second answer is refused."""
-    return _require_in_time(action, await by.run(store.reject_action(action, by.signature, by.clock())))
+    return _require_in_time(await by.run(store.reject_action(action, by.signature, by.clock())))
 
 
 @APPROVALS.operation(
@@ -273,8 +271,8 @@ def _undo(approval: Approval) -> str:
     return "Yes, once it is done"
 
 
-def _require_in_time(id: UUID, answered: AnsweredApproval) -> Answered:
+def _require_in_time(answered: AnsweredApproval) -> Answered:
     """Raise for an answer that came too late: it failed for the person who gave it, though the action has ended."""
     if answered.state not in ("queued", "rejected"):
-        raise IllegalMove(f"action {id}: {in_words(answered)}")
+        raise IllegalMove(in_words(answered))
     return Answered(answered.state, in_words(answered))

@@ -224,7 +224,7 @@ def _lock_pending(id: UUID, signed: Signature) -> Script[LockedAction]:
     if action.state != WAITING:
         approver, error = action.approved_by, action.error
         by = f"approved by {approver}" if approver is not None else error or "it needed no approval"
-        raise IllegalMove(f"action {id} is not waiting for an answer: it is {action.state} ({by}); nothing was changed")
+        raise IllegalMove(f"the action is not waiting for an answer any more: {by}; nothing was changed")
     return action
 
 
