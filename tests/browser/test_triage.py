@@ -85,7 +85,9 @@ async def test_approvals_are_answered_one_after_the_other_without_leaving_the_li
     async with live(page, database, "/approvals"):
         rows, asked = page.locator("#lines > li"), await as_shown(page, asked)
         await page.keyboard.press("j")
-        await page.keyboard.press("r")
+        for _ in range(3):
+            await page.keyboard.down("r")  # held down it means one row, not one after the other
+        await page.keyboard.up("r")
         await page.keyboard.press("a")
         await expect(rows).to_have_count(2)
         await expect(page.locator(f"[id='a-{asked[2].id}'][data-chosen]:focus-within")).to_have_count(1)
@@ -112,6 +114,25 @@ async def test_an_answer_that_is_refused_is_said_in_place(
         await expect(page.locator("#lines > li")).to_have_count(1)
         await expect(page.locator("#lines > li[aria-busy]")).to_have_count(0)
         assert complaints == []
+
+
+async def test_an_act_that_cannot_be_sent_keeps_the_list(page: Page, database: Database) -> None:
+    box = await new_mailbox(database)
+    await box.decide(*MANY[:2])
+    async with serving(mail_application(database), host="127.0.0.1", port=0) as address:
+        await page.goto(f"{address}/mail")
+        await expect(page.locator("#link")).to_have_text("Live")
+        await page.route("**/do", lambda route: route.fulfill(status=401, body="You are signed out."))
+        await page.keyboard.press("j")
+        async with page.expect_navigation(url=f"{address}/mail"):  # the sign-in page, which leads back here
+            await page.keyboard.press("e")
+        await expect(page.locator("#link")).to_have_text("Live")
+        await page.unroute("**/do")
+    await expect(page.locator("#link")).to_have_text("Reconnecting…")
+    await page.keyboard.press("j")
+    await page.keyboard.press("e")
+    await expect(page.locator(".toast")).to_contain_text("Postroom did not answer.")
+    await expect(page.locator("#lines li")).to_have_count(2)
 
 
 async def test_jobs_are_retried_one_after_the_other_without_leaving_the_list(

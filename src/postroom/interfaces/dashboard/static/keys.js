@@ -133,6 +133,8 @@
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest(FIELDS)) return;
     if (document.querySelector("[popover]:popover-open")) return;
     const key = event.key;
+    // A key that is held down moves through the rows; it must not act on one after the other.
+    if (event.repeat && key !== "j" && key !== "k") return;
     const isGoing = Date.now() < goingUntil;
     goingUntil = 0;
     let used = true;

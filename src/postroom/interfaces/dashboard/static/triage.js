@@ -1,5 +1,5 @@
 // Lists that people work through (data-triage): an act on a row is done in place, and new rows wait while somebody is
-// in the list, so that nothing moves under the pointer. Without a live page, forms are sent as they are.
+// in the list, so that nothing moves under the pointer. On a page that never was live, forms are sent as they are.
 "use strict";
 
 (() => {
@@ -7,6 +7,7 @@
   const ROWS = `${LISTS} > [data-row]`;
   const PANELS = `.panel:has(${LISTS})`;
   const IN_PLACE = "Postroom-In-Place";
+  const [SIGNED_OUT, SERVER_ERROR] = [401, 500];
   const NO_ANSWER = "Postroom did not answer. The row shows what became of it when the page is live again.";
 
   const board = document.getElementById("board");
@@ -32,7 +33,9 @@
     try {
       const body = new URLSearchParams(new FormData(form, submitter));
       const answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { [IN_PLACE]: "1" }, keepalive: true });
+      if (answer.status >= SERVER_ERROR) throw new Error(answer.statusText); // sent again, it might be done twice
       if (answer.headers.has(IN_PLACE)) said.innerHTML = await answer.text();
+      else if (answer.status === SIGNED_OUT) location.reload(); // to the sign-in page, and back here after that
       else if (answer.redirected) location.assign(answer.url);
       else HTMLFormElement.prototype.submit.call(form); // not done yet: the page of the answer asks who it is, or says why not
     } catch {
@@ -50,7 +53,7 @@
   document.addEventListener("submit", (event) => {
     const form = event.target;
     const row = form.closest(ROWS);
-    if (!form.matches(".act") || !(row ?? form.closest("#opened, .toast")) || link.dataset.state !== "live") return;
+    if (!form.matches(".act") || !(row ?? form.closest("#opened, .toast")) || link.hidden || link.dataset.state === "connecting") return;
     event.preventDefault();
     act(form, event.submitter, row);
   });
