@@ -191,6 +191,11 @@ async def test_a_kept_form_needs_a_fresh_proof_and_the_token_of_the_page(pages: 
 
 async def test_a_form_that_is_too_large_to_keep_says_that_it_must_be_sent_again(pages: Pages) -> None:
     mara = await pages.signed_in()
+    for length, to in ((1_000, "/settings?refused="), (LARGEST_KEPT, "/settings")):
+        refused = await send(mara, "/settings/protection", kind="sender", value="x" * length, back="/settings")
+        assert refused.headers["location"].startswith(to)
+        assert said(mara) == "This is longer than 500 characters. Shorten it."
+    assert refused.headers["location"] == "/settings", "only small forms stay in memory to be filled in again"
     pages.clock.forward(LATER_S)
     answer = await send(mara, "/settings/tokens", role="agent", name="x" * LARGEST_KEPT, back="/settings")
     assert answer.headers["location"] == "/sign-in/again?to=/settings"

@@ -188,6 +188,7 @@ async def test_a_viewer_reads_and_changes_nothing(database: Database, tmp_path: 
             page = await text(client, address)
             assert "<form class" not in page or "form_token" not in page
             assert 'method="post"' not in page
+        assert "Only operators write rules." in await text(client, "/rules/new")
         for act in ("move", "enable", "disable", "remove", "watch", "act"):
             assert (await submit(client, f"{at}/{act}")).status_code == 403
         for address in (

@@ -71,6 +71,7 @@ def test_what_is_secret_is_not_kept() -> None:
         (BadInput("rate", "is empty", "write a number"), "Write a number."),
         (BadInput("rate", "is above 5", "use 1 to 5"), "This is above 5. Use 1 to 5."),
         (BadInput("rate", "'x' is no number", "use digits"), "'x' is no number. Use digits."),
+        (BadInput("rate", "is above 5", "A rate, such as 5."), "This is above 5. A rate, such as 5."),
     ],
 )
 def test_a_problem_is_said_in_sentences_without_the_name_of_the_field(error: BadInput, said: str) -> None:

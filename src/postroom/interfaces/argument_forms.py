@@ -77,7 +77,7 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
             raise BadInput("arguments", f"are more than {MOST_KEYS}", f"{tool} takes {', '.join(_fields(form))}")
         return form.model_validate(given or {})
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
+        found = error.errors(include_url=False, include_input=False)
         first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
     path = [shown_name(str(part)) for part in first["loc"]]
     field = ".".join(path) or "arguments"
@@ -88,6 +88,8 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
             raise BadInput(field, f"is not an argument of {tool}", remedy)
         case "missing":
             raise BadInput(field, "is missing", _description(form, field))
+        case "string_too_long":
+            raise BadInput(field, f"is longer than {first['ctx']['max_length']:,} characters", "shorten it")
         case "timezone_aware":
             raise BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
         case _:

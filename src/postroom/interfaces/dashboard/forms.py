@@ -27,7 +27,7 @@ from postroom.interfaces.dashboard.visit import REFUSED, check_storable
 from postroom.interfaces.dashboard.visiting import ON_THE_PAGE, signature_of, visitor_of
 from postroom.operations.caller import Caller
 from postroom.operations.people.form_tokens import is_form_token, masked_form_token
-from postroom.operations.people.kept_forms import KeptForm
+from postroom.operations.people.kept_forms import LARGEST_KEPT, KeptForm
 from postroom.operations.people.sessions import LiveSession
 from postroom.operations.registry import access_of_form
 
@@ -207,7 +207,7 @@ def refuse(
 ) -> Response:
     """Lead back to the page of a form that is not carried out, where its fields are filled in again."""
     refused = RefusedForm.of(visitor.name, form.address, form.parameters, form.fields, problem, is_secret)
-    if not refused.fields:
+    if not refused.fields or refused.size > LARGEST_KEPT:
         return say(RedirectResponse(form.back, SEE_OTHER), Said(problem[1], "bad"))
     mark = "&" if "?" in form.back else "?"
     # Browsers give the focus to the wrong field only where the address names no other place.

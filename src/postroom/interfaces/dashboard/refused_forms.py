@@ -33,6 +33,10 @@ class RefusedForm:
     """The name of the wrong field; empty if it was none in particular."""
     problem: str
 
+    @property
+    def size(self) -> int:
+        return sum(len(each) for values in self.fields.values() for each in values)
+
     @classmethod
     def of(
         cls,
@@ -55,7 +59,7 @@ def in_sentences(error: BadInput, what: str = "this") -> str:
     """The problem and its remedy as sentences; a problem without a subject is about `what`."""
     problem = f"{what} {error.problem}" if _PREDICATE.match(error.problem) else error.problem
     said = [error.remedy] if error.problem == "is empty" else [problem, error.remedy]
-    return " ".join(f"{each[:1].upper()}{each[1:]}." for each in said if each)
+    return " ".join(f"{each[:1].upper()}{each[1:].removesuffix('.')}." for each in said if each)
 
 
 def fill_in(page: str, refused: RefusedForm) -> str:
