@@ -33,6 +33,21 @@ async def test_decisions_are_on_the_road_with_their_tier_their_decider_and_their
     assert stage(road, 2) == {("rule", "apply_label"): 2, ("nobody", "none"): 1}
 
 
+async def test_a_message_that_is_decided_again_has_one_outcome_the_latest(setup: JobSetup) -> None:
+    mail_setup = await MailSetup(setup).opened()
+    await mail_setup.decide(Sample("1"), Sample("2"))
+    await mail_setup.rules(RECEIPTS)
+    for _ in range(2):
+        setup.clock.forward(5 * 3_600)
+        await mail_setup.again("1")
+    road = await read_road(setup.database, DAY, setup.clock)
+    assert road.came_in == 2
+    assert stage(road, 1) == {("default", "rule"): 1, ("default", "nobody"): 1}
+    assert stage(road, 2) == {("rule", "apply_label"): 1, ("nobody", "none"): 1}
+    setup.clock.forward(12 * 3_600)
+    assert all(each.count > 0 for each in (await read_road(setup.database, DAY / 2, setup.clock)).links)
+
+
 async def test_events_go_to_the_agents_queue_and_small_sources_are_one(setup: JobSetup) -> None:
     inbox = InboxSetup(setup.database, setup.clock)
     await inbox.open_account()

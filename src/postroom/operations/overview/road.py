@@ -87,7 +87,12 @@ def _decisions(outcomes: Sequence[HourCount]) -> Iterable[RoadLink]:
         decider = DECIDERS.get(source, source)
         counts[1, tier, decider, tier] += each.count
         counts[2, decider, ending, tier] += each.count
-    return (RoadLink(stage, start, end, tier, count) for (stage, start, end, tier), count in sorted(counts.items()))
+    # What was decided before the window and again within it is only taken off here.
+    return (
+        RoadLink(stage, start, end, tier, count)
+        for (stage, start, end, tier), count in sorted(counts.items())
+        if count > 0
+    )
 
 
 def _events(accepted: Sequence[HourCount], ended: Sequence[HourCount]) -> Iterable[RoadLink]:

@@ -126,7 +126,8 @@ def record_decision(
     tier = yield from _tier_of(decision, is_backfilled)
     counts = [
         Count("decision", "email", decision.action_type),
-        Count("outcome", "email", f"{tier} {decision.source} {_ending(decision)}"),
+        Count("outcome", "email", f"{tier} {decision.source} {_ending(decision.action_type, decision.needs_approval)}"),
+        *(yield from _former_outcome(decision, tier)),
         *(Count("rule", "email", rule) for rule in rules),
     ]
     yield from adding(counts, now, decision.id.int)
@@ -139,8 +140,19 @@ def _tier_of(decision: Decision, is_backfilled: bool) -> Script[str]:
     return HISTORY if is_backfilled else rows[0][0]
 
 
-def _ending(decision: Decision) -> str:
-    return "ask" if decision.needs_approval else decision.action_type
+def _former_outcome(decision: Decision, tier: str) -> Script[list[Count]]:
+    """Return what takes the outcome of the decision before this one off the counts: a message has one outcome."""
+    if decision.generation == 1:
+        return []
+    rows = yield sql("select_decided_before", decision.message_id, decision.generation)
+    return [
+        Count("outcome", "email", f"{tier} {source} {_ending(action_type, bool(needs_approval))}", times=-1)
+        for source, action_type, needs_approval in rows
+    ]
+
+
+def _ending(action_type: str, needs_approval: bool) -> str:
+    return "ask" if needs_approval else action_type
 
 
 def _is_done(decision: Decision, action: NewAction) -> Script[bool]:

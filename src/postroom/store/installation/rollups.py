@@ -19,7 +19,11 @@ Measure = Literal["accepted", "duplicate", "wait", "ended", "decision", "rule", 
 
 
 class Count(NamedTuple):
-    """One event. Waits have their milliseconds, and the next higher power of two as bucket."""
+    """One event. Waits have their milliseconds, and the next higher power of two as bucket.
+
+    `times` is -1 for what was counted before and no longer holds. It is taken off the hour in which that became known,
+    for earlier ones may be summed up already: windows with both hours are exact.
+    """
 
     measure: Measure
     queue: str
@@ -27,6 +31,7 @@ class Count(NamedTuple):
     endpoint_identity: str = ""
     bucket: int = NO_BUCKET
     total_ms: int = 0
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,9 @@ def hour_of(now: datetime) -> datetime:
 def summed(counts: Iterable[Count]) -> list[tuple[object, ...]]:
     """One row per distinct count, sorted so that two writers cannot deadlock."""
     sums: defaultdict[tuple[str, str, str, str, int], list[int]] = defaultdict(lambda: [0, 0])
-    for measure, queue, name, endpoint_identity, bucket, total_ms in counts:
+    for measure, queue, name, endpoint_identity, bucket, total_ms, times in counts:
         both = sums[measure, queue, name, endpoint_identity, bucket]
-        both[0] += 1
+        both[0] += times
         both[1] += total_ms
     return [(*key, *both) for key, both in sorted(sums.items())]
 

@@ -121,6 +121,10 @@ UNION ALL SELECT 1 FROM decision_rules WHERE rule_name = :name LIMIT 1
 SELECT id FROM actions
 WHERE message_id = :message_id AND action_hash = :action_hash AND state IN ('queued', 'executing', 'completed') LIMIT 1
 
+-- name: select_decided_before(message_id, generation)
+SELECT source, action_type, needs_approval FROM decisions
+WHERE message_id = :message_id AND generation < :generation AND NOT shadow ORDER BY generation DESC LIMIT 1
+
 -- name: cancel_waiting(message_id, error, now)
 -- Decided actions on a message that wait for approval; requests of people and agents keep waiting.
 UPDATE actions SET state = 'canceled', error = :error, updated_at = :now
