@@ -96,8 +96,13 @@ async def test_approvals_are_answered_one_after_the_other_without_leaving_the_li
         await expect(rows).to_have_count(1)
         await expect(page.locator(f"[id='a-{asked[2].id}'][data-chosen]:focus-within")).to_have_count(1)
         assert complaints == []
+        await page.keyboard.press("z")
+        await expect(page.locator(".toast")).to_contain_text("1 needs your approval again.")
+        await expect(rows).to_have_count(2)
+        await expect(page.locator("#held")).to_be_empty()
+        assert await grave_violations(page) == []
     states = [(await database.run(approvals.show_approval(each.id))).state for each in asked]
-    assert states == ["rejected", "queued", "approved_pending", "rejected"]
+    assert states == ["rejected", "queued", "approved_pending", "approved_pending"]
 
 
 async def test_an_answer_that_is_refused_is_said_in_place(
@@ -231,6 +236,7 @@ async def test_dialogs_name_the_number_of_selected_actions(
         assert await grave_violations(page) == []
         await page.get_by_role("button", name="Reject 2", exact=True).click()
         await expect(page.get_by_role("status").filter(has_text="2 rejected: not done.")).to_be_visible()
+        await expect(page.locator(".toast").get_by_role("button", name="Undo all 2")).to_be_visible()
         assert complaints == []
     states = [(await database.run(approvals.show_approval(each.id))).state for each in asked]
     assert states == ["rejected", "rejected", "approved_pending"]

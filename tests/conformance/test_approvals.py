@@ -79,13 +79,13 @@ async def test_of_a_long_reason_the_beginning_is_shown(setup: JobSetup) -> None:
 async def test_an_action_is_answered_once(setup: JobSetup) -> None:
     id = await pending(setup)
     await approve(setup, id)
-    with pytest.raises(IllegalMove, match=r"it is queued \(approved by cli:ada\)"):
+    with pytest.raises(IllegalMove, match="any more: approved by cli:ada"):
         await approve(setup, id)
-    with pytest.raises(IllegalMove, match=r"it is queued"):
+    with pytest.raises(IllegalMove, match="any more: approved by"):
         await answers(setup).reject(id, signed())
     other = await pending(setup)
     await answers(setup).reject(other, signed())
-    with pytest.raises(IllegalMove, match=r"it is rejected \(rejected by cli:ada\)"):
+    with pytest.raises(IllegalMove, match="any more: rejected by cli:ada"):
         await approve(setup, other)
 
 
@@ -158,6 +158,9 @@ async def test_an_agent_can_neither_approve_nor_reject(setup: JobSetup, role: st
     with pytest.raises(Refused, match="only people"):
         await answers(setup).reject(id, by)
     assert (await shown(setup, id)).state == approvals.WAITING
+    await answers(setup).reject(id, signed())
+    with pytest.raises(Refused, match="only people"):
+        await setup.database.run(approvals.take_back_rejection(id, by, setup.clock()))
 
 
 def test_no_tool_that_an_agent_may_call_answers() -> None:
@@ -170,6 +173,69 @@ async def test_what_does_not_exist_cannot_be_answered(setup: JobSetup) -> None:
         await answers(setup).reject(new_id(), signed())
     with pytest.raises(NotFound):
         await answers(setup).approve(new_id(), "0" * 64, signed())
+
+
+async def take_back(setup: JobSetup, id: UUID, database: Database | None = None) -> None:
+    await (database or setup.database).run(approvals.take_back_rejection(id, signed(), setup.clock()))
+
+
+async def test_a_rejection_is_taken_back_for_ten_seconds_by_any_process(
+    setup: JobSetup, second_database: Database
+) -> None:
+    early, late = await pending(setup), await pending(setup, "archive")
+    for id in (early, late):
+        await answers(setup).reject(id, signed())
+    setup.clock.forward(9.9)
+    assert (await shown(setup, early)).may_be_taken_back(setup.clock())
+    await asyncio.gather(*(take_back(setup, early, each) for each in (setup.database, second_database)))
+    found = await shown(setup, early)
+    assert (found.state, found.error) == (approvals.WAITING, None)
+    assert [action for action, _ in await audited(setup)].count("approval.take_back") == 1
+    assert (await approve(setup, early)).state == "queued"
+    setup.clock.forward(0.1)
+    assert not (await shown(setup, late)).may_be_taken_back(setup.clock())
+    with pytest.raises(IllegalMove, match="possible for 10 seconds only"):
+        await take_back(setup, late)
+    with pytest.raises(IllegalMove, match="not rejected any more"):
+        await take_back(setup, early)
+
+
+async def test_of_a_rejection_that_is_taken_back_and_an_approval_at_once_both_orders_hold(
+    setup: JobSetup, second_database: Database
+) -> None:
+    id = await pending(setup)
+    await answers(setup).reject(id, signed())
+    hashed = (await shown(setup, id)).action_hash
+    approving = Approvals(second_database, CATALOGUE, setup.clock).approve(id, hashed, signed())
+    _, became = await asyncio.gather(take_back(setup, id), approving, return_exceptions=True)
+    assert isinstance(became, approvals.AnsweredApproval | IllegalMove)
+    expected = "queued" if isinstance(became, approvals.AnsweredApproval) else approvals.WAITING
+    assert (await shown(setup, id)).state == expected
+
+
+async def test_a_rejection_of_what_makes_no_sense_any_more_is_not_taken_back(setup: JobSetup) -> None:
+    expiring = await pending(setup)
+    setup.clock.forward(LIFE.total_seconds() - 1)
+    await answers(setup).reject(expiring, signed())
+    setup.clock.forward(1)
+    with pytest.raises(IllegalMove, match="expired meanwhile"):
+        await take_back(setup, expiring)
+    assert await setup.database.run(approvals.expire_approvals(setup.clock())) == 0
+    repeated = await pending(setup, "archive")
+    await answers(setup).reject(repeated, signed())
+    setup.clock.forward(1)
+    await pending(setup, "archive")
+    with pytest.raises(IllegalMove, match="asked for again"):
+        await take_back(setup, repeated)
+    assert (await shown(setup, repeated)).state == "rejected"
+
+
+async def test_whoever_was_not_asked_before_a_rejection_is_asked_when_it_is_taken_back(setup: JobSetup) -> None:
+    id = await pending(setup)
+    await answers(setup).reject(id, signed())
+    await take_back(setup, id)
+    jobs = [job for job in await setup.claim() if job.type == "approval.notify"]
+    assert [job.payload["action_id"] for job in jobs] == [str(id)]
 
 
 async def test_an_answer_after_the_expiry_comes_too_late(setup: JobSetup) -> None:
@@ -234,6 +300,11 @@ async def test_open_notices_of_answered_actions_are_asked_to_be_closed_once(setu
     await answers(setup).reject(answered, signed())
     assert await setup.database.run(approvals.ask_to_close(new_id(), setup.clock())) == 1
     assert await setup.database.run(approvals.ask_to_close(new_id(), setup.clock())) == 0
+    setup.clock.forward(14)
+    await setup.wake_due()
+    assert "approval.notify" not in {job.type for job in await setup.claim()}, "it can still be taken back"
+    setup.clock.forward(1)
+    await setup.wake_due()
     jobs = [job for job in await setup.claim() if job.type == "approval.notify"]
     assert [job.payload["action_id"] for job in jobs] == [str(answered)]
 
@@ -244,6 +315,8 @@ async def test_a_notice_posted_after_the_others_were_closed_is_asked_to_be_close
     await answers(setup).reject(id, signed())
     for channel in ("discord", "webhook"):
         assert await setup.database.run(approvals.ask_to_close(new_id(), setup.clock())) == 1
+        setup.clock.forward(15)
+        await setup.wake_due()
         for job in await setup.claim():
             await setup.finish(job)
         await setup.database.run(approvals.close_notice(id, channel, setup.clock()))
@@ -258,6 +331,8 @@ async def test_the_oldest_notices_are_closed_first(setup: JobSetup, monkeypatch:
         await setup.database.run(approvals.keep_notice(id, "discord", "x", setup.clock() - timedelta(seconds=ago)))
         await answers(setup).reject(id, signed())
     await setup.database.run(approvals.ask_to_close(new_id(), setup.clock()))
+    setup.clock.forward(15)
+    await setup.wake_due()
     jobs = [job for job in await setup.claim() if job.type == "approval.notify"]
     assert [job.payload["action_id"] for job in jobs] == [str(old)]
 

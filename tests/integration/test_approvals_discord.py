@@ -199,7 +199,7 @@ async def test_a_press_that_is_replayed_after_the_answer_is_refused(discord_setu
     id, message_id = await discord_setup.asked()
     kept = discord_setup.discord.button(message_id, "Approve")["custom_id"]
     await discord_setup.press(message_id, "Reject")
-    assert "it is rejected (rejected by discord:" in await discord_setup.press(message_id, kept)
+    assert "any more: rejected by discord:" in await discord_setup.press(message_id, kept)
     assert await discord_setup.setup.state(id) == "rejected"
     assert len(await discord_setup.setup.refused()) == 1
 

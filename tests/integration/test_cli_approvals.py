@@ -102,11 +102,16 @@ def test_an_approved_action_is_queued_by_name_of_who_approved(shell: Shell, wait
 
 def test_a_rejected_action_keeps_the_reason(shell: Shell, waiting: str):
     assert shell("approvals", "reject", waiting, "--reason", "not to him") == 0
-    assert shell.out == f"{waiting[-8:]}  Rejected: it is not done.\n"
+    back = f"approvals take-back {waiting[-8:]}"
+    assert f"{waiting[-8:]}  Rejected: it is not done.\nTo take it back within 10 seconds: postroom" in shell.out
+    assert shell.out.endswith(f"{back}\n")
     assert shell("approvals", "show", waiting) == 0
     assert f"rejected by cli:{getpass.getuser()}: not to him" in shell.out
     assert shell("approvals", "approve", waiting, "--yes") == 1
     assert states(shell) == ["rejected"]
+    assert shell(*back.split()) == 0
+    assert shell.out == "It needs your approval again.\n"
+    assert states(shell) == ["approved_pending"]
 
 
 def test_what_is_invalid_any_more_is_reported_as_a_failure(shell: Shell, migrated_sqlite: Path):

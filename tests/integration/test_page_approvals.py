@@ -22,6 +22,7 @@ from postroom.store.jobs import jobs
 from postroom.store.people.audit import Signature, list_audit
 from postroom.store.people.tokens import create_token, mint
 from postroom.store.rules import rules
+from postroom.system.wall_clock import wall_clock
 from postroom.triage.act.action_requests import ActionRequests
 from postroom.triage.act.agents import Agents
 from support.mail import keep_mail
@@ -129,7 +130,9 @@ async def test_a_no_ends_it(page: httpx2.AsyncClient, box: MailSetup) -> None:
     asked = await ask(box)
     await submit(page, f"/approvals/{asked.id}/reject", back="/approvals")
     assert await state(box, asked.id) == "rejected"
-    assert "Rejected: it is not done." in (await page.get("/approvals")).text
+    text = (await page.get("/approvals")).text
+    assert "Rejected: not done." in text
+    assert text.count('action="/approvals/take-back"') == 2, "in the toast, and beside the answer"
     assert await audited(box.setup.database) == [("approval.reject", "person:owner", str(asked.id))]
 
 
@@ -165,6 +168,21 @@ async def test_several_are_rejected_at_once(page: httpx2.AsyncClient, box: MailS
     asked = [await ask(box), await ask(box, "archive")]
     await submit(page, "/approvals/reject-several", {"chosen": chosen(*asked)}, back="/approvals")
     assert [await state(box, each.id) for each in asked] == ["rejected", "rejected"]
+    assert "Undo all 2" in (await page.get("/approvals")).text
+    taken_back = {"rejected": [str(each.id) for each in asked]}
+    await submit(page, "/approvals/take-back", taken_back, back="/approvals")
+    assert "2 need your approval again." in (await page.get("/approvals")).text
+    assert [await state(box, each.id) for each in asked] == ["approved_pending", "approved_pending"]
+
+
+async def test_a_rejection_is_not_taken_back_after_ten_seconds(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    asked, owner = await ask(box), Signature(new_id(), "person:owner", "admin")
+    await box.setup.database.run(approvals.reject_action(asked.id, owner, wall_clock() - approvals.GRACE))
+    assert "/approvals/take-back" not in (await page.get("/approvals")).text
+    for named in (str(asked.id), "nothing", "", str(UUID(int=3))):
+        await submit(page, "/approvals/take-back", {"rejected": named}, back="/approvals")
+        assert 'class="toast" data-mood="bad"' in (await page.get("/approvals")).text
+    assert await state(box, asked.id) == "rejected"
 
 
 @pytest.mark.parametrize("ticked", [[], ["nothing"], ["nothing:abc"], [f"{UUID(int=3)}:{'0' * 64}"]], ids=str)

@@ -36,6 +36,7 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     "POST /approvals/answers": AGAIN,
     "POST /approvals/{action}/approve": PEOPLE,
     "POST /approvals/{action}/reject": PEOPLE,
+    "POST /approvals/{action}/take-back": PEOPLE,
     "POST /approvals/{action}/always": PEOPLE,
     "POST /rules": OPERATE,
     "POST /rules/check": OPERATE,

@@ -35,7 +35,9 @@ class ApprovalSetup(JobSetup):
         return (await self.shown(id)).state
 
     async def reject(self, id: UUID) -> None:
+        """Reject the action for good: the time to take that back is over."""
         await self.answers.reject(id, Signature(new_id(), "cli:ada", "admin"))
+        self.clock.forward(15)
 
     async def notify(
         self, id: UUID, channels: Sequence[Channel], *, attempts: int = 1, most: int = 5, hourly: int = HOURLY

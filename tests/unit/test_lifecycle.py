@@ -59,7 +59,7 @@ def test_a_backfill_ends_by_completion_or_cancel_and_comes_back_from_every_pause
     assert all(BACKFILL.may(pause, "pending") for pause in ("paused", "cost_capped", "error"))
 
 
-def test_an_action_that_has_failed_or_was_canceled_goes_on_where_it_was_and_nothing_else_begins_again() -> None:
+def test_an_action_that_failed_or_was_canceled_goes_on_where_it_was_and_a_rejected_one_may_wait_again() -> None:
     assert {state: set(targets) for state, targets in ACTION.moves.items()} == {
         "approved_pending": {"queued", "rejected", "expired", "canceled"},
         "queued": {"executing", "failed", "canceled"},
@@ -67,7 +67,7 @@ def test_an_action_that_has_failed_or_was_canceled_goes_on_where_it_was_and_noth
         "failed": {"executing"},
         "canceled": {"executing"},
         "completed": set(),
-        "rejected": set(),
+        "rejected": {"approved_pending"},
         "expired": set(),
     }
 

@@ -74,6 +74,7 @@ AuditedAction = Literal[
     "actions.undo",
     "approval.approve",
     "approval.reject",
+    "approval.take_back",
     "approval.expire",
     "approval.cancel",
     "approval.refused",

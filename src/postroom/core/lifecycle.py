@@ -6,6 +6,7 @@ moves, and may only make a move that is listed here.
     job       queued ⇄ running → completed | failed | canceled          failed | canceled → queued by the user's retry
                                                                         failed → canceled when the user dismisses it
     action    approved_pending → queued → executing → completed | failed     failed | canceled → executing by a retry
+                                                                        rejected → approved_pending within seconds
     inbox     waiting ⇄ leased → done | failed                          and three ends without processing
     backfill  pending → active → completed, with pause, cap and error   (design, section 9)
     delivery  queued → sending → sent | bounced | unknown               of a mail; it follows from its recipients
@@ -110,6 +111,7 @@ ACTION = Lifecycle(
         executing="completed failed canceled",
         failed="executing",
         canceled="executing",
+        rejected="approved_pending",
     ),
     resumed=frozenset({"executing"}),
 )

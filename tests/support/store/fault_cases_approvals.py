@@ -52,6 +52,12 @@ async def reject_action(setup: JobSetup) -> Transaction[Any]:
     return approvals.reject_action(await pending(setup), signed(), setup.clock())
 
 
+async def take_back_rejection(setup: JobSetup) -> Transaction[Any]:
+    id = await pending(setup)
+    await setup.database.run(approvals.reject_action(id, signed(), setup.clock()))
+    return approvals.take_back_rejection(id, signed(), setup.clock())
+
+
 async def expire_approvals(setup: JobSetup) -> Transaction[Any]:
     await pending(setup)
     return approvals.expire_approvals(setup.clock.forward(LIFE.total_seconds()))
@@ -68,7 +74,7 @@ async def close_notice(setup: JobSetup) -> Transaction[Any]:
 
 async def ask_to_close(setup: JobSetup) -> Transaction[Any]:
     await setup.database.run(approvals.reject_action(await _noticed(setup), signed(), setup.clock()))
-    return approvals.ask_to_close(new_id(), setup.clock())
+    return approvals.ask_to_close(new_id(), setup.clock.forward(15))
 
 
 async def _noticed(setup: JobSetup) -> UUID:
@@ -85,6 +91,7 @@ async def take_slot(setup: JobSetup) -> Transaction[Any]:
 CASES: list[Case] = [
     approve_action,
     reject_action,
+    take_back_rejection,
     expire_approvals,
     take_slot,
     keep_notice,

@@ -42,7 +42,14 @@ _WOKEN: dict[tuple[str, ...], tuple[str, ...]] = {
         "refuse_action",
         "reject_action",
     ),
-    ("actions", "jobs"): ("approve_action", "ask_for_action", "ask_once", "complete_undo", "record_decision"),
+    ("actions", "jobs"): (
+        "approve_action",
+        "ask_for_action",
+        "ask_once",
+        "complete_undo",
+        "record_decision",
+        "take_back_rejection",
+    ),
     ("actions", "outbound"): (
         "bounce",
         "cancel_mail",

@@ -13,6 +13,7 @@ from postroom.interfaces.cli.output import cell, show_one
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
 from postroom.operations.actions.approvals import (
+    GRACE_S,
     MOST_AT_ONCE,
     Answered,
     Approval,
@@ -114,6 +115,9 @@ def _reject_several(session: Session, lines: Sequence[ApprovalLine]) -> int:
 
 def _show_answer(shown: Approval, answered: Answered, session: Session) -> None:
     session.show_line({"id": shown.id, "state": answered.state}, f"{short_id(shown.id)}  {answered.said}")
+    if answered.state == "rejected" and not session.as_json:
+        back = session.command_line(f"approvals take-back {short_id(shown.id)}")
+        typer.echo(f"To take it back within {GRACE_S} seconds: {back}")
 
 
 def _group_row(members: Sequence[ApprovalLine]) -> dict[str, Any]:

@@ -5,10 +5,11 @@ Three things are checked before anything is done. Browsers name the origin of a 
 that are hard to take back they proved who they are a few minutes ago.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import quote, urlsplit
+from uuid import UUID
 
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
@@ -99,6 +100,8 @@ class Confirmation:
     action: str = ""
     """The id of the action; a link beside the sentence opens its message."""
     is_undoable: bool = False
+    rejected: Sequence[UUID] = ()
+    """The actions whose rejection a button beside the sentence takes back."""
 
 
 Submit = Callable[[Form], Awaitable[Confirmation | Response]]
@@ -187,7 +190,7 @@ def form_route(
             site.look_again()
         if isinstance(done, Response):
             return done
-        said = Said(done.sentence, action=done.action, is_undoable=done.is_undoable)
+        said = Said(done.sentence, action=done.action, is_undoable=done.is_undoable, rejected=done.rejected)
         return told(form, done.to, said, is_in_place)
 
     def told(form: Form, to: str | None, said: Said, is_in_place: bool) -> Response:

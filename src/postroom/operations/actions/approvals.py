@@ -37,6 +37,7 @@ MOST_SETTLED = 20
 MOST_AT_ONCE = 200
 MOST_WAITING = 10_000
 LONGEST_CONTENT = 20_000
+GRACE_S = store.GRACE.seconds
 ShownHash = Annotated[str, Argument("`action_hash` of the action as it was shown: a yes to it alone.", 0, 200)]
 
 
@@ -61,6 +62,7 @@ class SettledLine:
     notice: ApprovalNotice
     waited: timedelta
     at: datetime
+    may_be_taken_back: Annotated[bool, "Whether it was rejected so lately that it can wait for an answer again."]
 
 
 class ApprovalGroup(NamedTuple):
@@ -125,11 +127,9 @@ async def list_approvals(
 @APPROVALS.operation(READ, get("/approvals/settled"))
 async def list_settled_approvals(database: Database, clock: Clock, /) -> list[SettledLine]:
     """The answers of the last day, the newest first."""
-    found = await database.run(store.list_answered(clock() - LATELY, MOST_SETTLED))
-    return [
-        SettledLine(each, notice_of(each), (at := each.updated_at or each.created_at) - each.created_at, at)
-        for each in found
-    ]
+    now = clock()
+    found = await database.run(store.list_answered(now - LATELY, MOST_SETTLED))
+    return [_settled_line(each, now) for each in found]
 
 
 def group_lines(lines: Iterable[ApprovalLine]) -> list[ApprovalGroup]:
@@ -182,13 +182,25 @@ async def approve_action(by: Caller, /, action: ActionId, shown: ShownHash) -> A
 @APPROVALS.operation(
     ANSWER,
     post("/approvals/{action}/reject"),
-    form("/approvals/{action}/reject", "{said}"),
+    flow("/approvals/{action}/reject"),
     dialogue("approvals reject"),
     signs=True,
 )
 async def reject_action(by: Caller, /, action: ActionId) -> Answered:
-    """End the action without doing it. A second answer is refused."""
+    """End the action without doing it. A second answer is refused. For ten seconds it can be taken back."""
     return _require_in_time(await by.run(store.reject_action(action, by.signature, by.clock())))
+
+
+@APPROVALS.operation(
+    ANSWER,
+    post("/approvals/{action}/take-back"),
+    flow("/approvals/take-back"),
+    command("approvals take-back {action}", line="{said}"),
+)
+async def take_back_rejection(by: Caller, /, action: ActionId) -> Answered:
+    """Take a rejection back, within ten seconds: the action needs an answer again. Safe to repeat."""
+    await by.run(store.take_back_rejection(action, by.signature, by.clock()))
+    return Answered("approved_pending", "It needs your approval again.")
 
 
 @APPROVALS.operation(
@@ -255,6 +267,12 @@ def _line(approval: Approval, now: datetime) -> ApprovalLine:
         _may_become_rule(approval),
         approval.expires_at is not None and approval.expires_at <= now,
     )
+
+
+def _settled_line(approval: Approval, now: datetime) -> SettledLine:
+    at = approval.updated_at or approval.created_at
+    waited = at - approval.created_at
+    return SettledLine(approval, notice_of(approval), waited, at, approval.may_be_taken_back(now))
 
 
 def _may_become_rule(approval: Approval) -> bool:

@@ -84,6 +84,7 @@ class LockedAction(NamedTuple):
     undo_hint: Mapping[str, Any] | None
     error: str | None
     expires_at: datetime | None
+    updated_at: datetime
 
     @property
     def stands(self) -> str:
@@ -112,7 +113,7 @@ def begin_action(job: Job, id: UUID, hourly_cap: int, now: datetime) -> Script[s
         yield from check_paused.script(action.account_id)
         if action.state in ENDED_HALFWAY:
             yield from _unless_undone(id)
-        reason = (yield from _withdrawn(action)) or (yield from _why_protected(action.account_id, action.message_id))
+        reason = (yield from withdrawn(action)) or (yield from _why_protected(action.account_id, action.message_id))
         if reason is not None:
             yield from _refuse(job, id, reason, now)
             return reason
@@ -134,8 +135,9 @@ def _require_own(id: UUID, rows: Rows) -> None:
         raise Fatal(f"action {id} is not waiting to be executed, or belongs to another job")
 
 
-def _withdrawn(action: LockedAction) -> Script[str | None]:
-    """Why it is not begun by a retry: it was withdrawn with the token that asked for it, and no person approved it."""
+def withdrawn(action: LockedAction) -> Script[str | None]:
+    """Part of a transaction: why it must not go on: it was withdrawn with the token that asked for it, and no person
+    approved it."""
     asker = action.asked_by or ""
     if action.approved_by is not None or not asker.startswith(TOKENS):
         return None

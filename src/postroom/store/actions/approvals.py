@@ -1,14 +1,14 @@
 """Actions that wait for approval: answered once, for exactly what was shown, and only while they still make sense.
 
 approved_pending ──► queued     approved: the hash is the one that was shown, and that of the current row
-                 ├─► rejected   by a person
+                 ├─► rejected   by a person, who may take it back for some seconds: then it waits again
                  ├─► expired    nobody answered in time
                  └─► canceled   approved too late: the message or the account is gone, or is protected by now
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple, cast
 from uuid import UUID
 
@@ -21,14 +21,14 @@ from postroom.core.lifecycle import ActionState
 from postroom.core.mail.auto_reply import answer_goes_to
 from postroom.core.queue.envelope import PolicyTier
 from postroom.core.views import Internal, Untrusted
-from postroom.store.actions.actions import LockedAction, ShownAction, locking
+from postroom.store.actions.actions import LockedAction, ShownAction, locking, withdrawn
 from postroom.store.actions.decisions import CHANNEL
 from postroom.store.actions.protection import HOUR, restraints, safety_facts
-from postroom.store.engine.codecs import as_uuid, from_json
+from postroom.store.engine.codecs import as_time, as_uuid, from_json
 from postroom.store.engine.cursors import Cursor
 from postroom.store.engine.database import Notify, Rows, Script, query, sql, transaction
 from postroom.store.engine.reading import read_row, read_rows
-from postroom.store.jobs.job_builders import closing_job
+from postroom.store.jobs.job_builders import notices_job
 from postroom.store.jobs.jobs import enqueue_many
 from postroom.store.mail.mail import load_message
 from postroom.store.people.audit import Signature, auditing
@@ -40,6 +40,10 @@ LONGEST_REASON = 300
 _NOBODY = "it was not approved in time"
 MOST_COUNTED = 1_000
 _MOST_CLOSINGS = 200
+GRACE = timedelta(seconds=10)
+"""How long a rejection can be taken back. Until then nothing follows from it."""
+_SLACK = timedelta(seconds=5)
+"""How far apart the clocks of two processes may be. After that, none of them takes the rejection back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,18 @@ class Approval(ShownAction):
     @property
     def is_waiting(self) -> bool:
         return self.state == WAITING
+
+    def may_be_taken_back(self, now: datetime) -> bool:
+        """Whether it was rejected so lately that it may wait again."""
+        return self._was_rejected_within(GRACE, now)
+
+    def is_settled(self, now: datetime) -> bool:
+        """Whether its answer is final, by the clock of every process."""
+        return not self.is_waiting and not self._was_rejected_within(GRACE + _SLACK, now)
+
+    def _was_rejected_within(self, span: timedelta, now: datetime) -> bool:
+        at: datetime | None = self.updated_at
+        return self.state == "rejected" and at is not None and _is_within(span, at, now)
 
 
 class AnsweredApproval(NamedTuple):
@@ -143,6 +159,28 @@ def reject_action(id: UUID, signed: Signature, now: datetime) -> Script[Answered
 
 
 @transaction
+def take_back_rejection(id: UUID, signed: Signature, now: datetime) -> Script[None]:
+    """Let a rejected action wait for an answer again, until GRACE after the rejection. Safe to repeat.
+
+    Raises Refused if the actor may not answer, and IllegalMove if it is too late or makes no sense any more.
+    """
+    action = yield from _lock_for(signed, id)
+    if action.state == WAITING:
+        return
+    reason = yield from _why_stays_rejected(action, now)
+    if reason is not None:
+        raise IllegalMove(f"the rejection cannot be taken back: {reason}; nothing was changed")
+    yield sql("take_back_rejection", id, now)
+    # While it was rejected, nobody was asked who had not been asked before.
+    yield from enqueue_many.script([notices_job(signed.entry_id, action.account_id, id)], now)
+    entry = signed.under(
+        "approval.take_back", "action", str(id), before={"state": "rejected"}, after={"state": WAITING}
+    )
+    yield from auditing(entry, now)
+    yield Notify(CHANNEL, "asked")
+
+
+@transaction
 def expire_approvals(now: datetime) -> Script[int]:
     """Expire approvals that nobody answered in time; they count as rejected."""
     ended = yield sql("expire_approvals", _NOBODY, now)
@@ -201,31 +239,64 @@ def close_notice(action_id: UUID, channel: str, now: datetime) -> Script[bool]:
 
 @transaction
 def ask_to_close(seed: UUID, now: datetime) -> Script[int]:
-    """Enqueue a job for each answered action with an open notice; no action has two such jobs at once.
+    """Enqueue a job for each answered action with an open notice; no action has two such jobs at once. After a
+    rejection it waits until nobody can take that back.
 
     The ids of new jobs derive from `seed`, a new id each time.
     """
     rows = yield sql("select_answered", _MOST_CLOSINGS)
     if not rows:
         return 0
-    jobs = [closing_job(seed, as_uuid(account_id), as_uuid(id)) for id, account_id in rows]
+    jobs = [
+        notices_job(seed, as_uuid(account_id), as_uuid(id), _settled_at(state, min(as_time(at), now)))
+        for id, account_id, state, at in rows
+    ]
     enqueued = yield from enqueue_many.script(jobs, now)
     return sum(not each.duplicate for each in enqueued)
 
 
 def _lock_pending(id: UUID, signed: Signature) -> Script[LockedAction]:
     """Part of a transaction: lock and return the action, if the signer may answer and the action waits for it."""
+    action = yield from _lock_for(signed, id)
+    if action.state != WAITING:
+        approver, error = action.approved_by, action.error
+        by = f"approved by {approver}" if approver is not None else error or "it needed no approval"
+        raise IllegalMove(f"the action is not waiting for an answer any more: {by}; nothing was changed")
+    return action
+
+
+def _lock_for(signed: Signature, id: UUID) -> Script[LockedAction]:
+    """Part of a transaction: lock and return the action, if the signer may answer."""
     signed.require_person("answer an approval")
     if signed.role not in APPROVERS:
         raise Refused(f"{signed.actor} is not a person; only people approve or reject actions")
     action = yield from locking(id)
     if action is None:
         raise NotFound(f"there is no action {id}; see `postroom approvals list`")
-    if action.state != WAITING:
-        approver, error = action.approved_by, action.error
-        by = f"approved by {approver}" if approver is not None else error or "it needed no approval"
-        raise IllegalMove(f"the action is not waiting for an answer any more: {by}; nothing was changed")
     return action
+
+
+def _settled_at(state: ActionState, answered_at: datetime) -> datetime | None:
+    """When nobody can take the answer back any more; None if at once."""
+    return answered_at + GRACE + _SLACK if state == "rejected" else None
+
+
+def _is_within(span: timedelta, rejected_at: datetime, now: datetime) -> bool:
+    """Whether a rejection of this time is no older. One in the future was written by a wrong clock, and is."""
+    return rejected_at - _SLACK <= now < rejected_at + span
+
+
+def _why_stays_rejected(action: LockedAction, now: datetime) -> Script[str | None]:
+    """Part of a transaction: why the action is not waiting again; None if it may."""
+    if action.state != "rejected":
+        return "the action is not rejected any more"
+    if not _is_within(GRACE, action.updated_at, now):
+        return f"that is possible for {GRACE.seconds} seconds only"
+    if _is_over(action, now):
+        return "it has expired meanwhile"
+    if (yield sql("select_asked_since", action.message_id, action.action_hash, action.updated_at)):
+        return "it was asked for again, or the message was decided about again"
+    return (yield from withdrawn(action))
 
 
 def _is_over(action: LockedAction, now: datetime) -> bool:

@@ -73,13 +73,15 @@ def approval_job(catalogue: Catalogue, account_id: UUID, action_id: UUID, priori
     return _about_action(catalogue, APPROVAL_NOTIFY, account_id, action_id, priority=priority)
 
 
-def closing_job(seed: UUID, account_id: UUID, action_id: UUID) -> NewJob:
-    """Close the notices of an answered action; the job's id derives from the seed.
+def notices_job(seed: UUID, account_id: UUID, action_id: UUID, not_before: datetime | None = None) -> NewJob:
+    """Bring the notices of an action into line with it after an answer; the job's id derives from the seed.
 
     The key holds while the job is live: a notice posted meanwhile is closed by the next one.
     """
-    job = _about_action(CATALOGUE, APPROVAL_NOTIFY, account_id, action_id, "closing", while_live=True)
-    return job._replace(id=uuid5(seed, str(action_id)), traceparent=None)
+    live = _about_action(
+        CATALOGUE, APPROVAL_NOTIFY, account_id, action_id, "closing", not_before=not_before, while_live=True
+    )
+    return live._replace(id=uuid5(seed, str(action_id)), traceparent=None)
 
 
 def digest_job(not_before: datetime) -> NewJob:

@@ -47,10 +47,10 @@ class ApprovalNotify:
             raise Fatal(str(error)) from None
         if approval.account_id != account_id:
             raise Fatal(f"action {action_id} belongs to another account than the job says")
-        if approval.is_waiting and not await self._may_ask(approval):
-            return
-        work = self._ask if approval.is_waiting else self._close
-        _raise_worst(await work(run, approval))
+        if approval.is_waiting and await self._may_ask(approval):
+            _raise_worst(await self._ask(run, approval))
+        elif approval.is_settled(self._clock()):
+            _raise_worst(await self._close(run, approval))
 
     async def _may_ask(self, approval: approvals.Approval) -> bool:
         if not self._channels:
@@ -84,7 +84,7 @@ class ApprovalNotify:
                 await self._database.run(approvals.keep_notice(approval.id, channel.name, reference, self._clock()))
         # An answer given while we were asking did not know of these notices, and closes none of them.
         after = await self._database.run(approvals.show_approval(approval.id))
-        return errors if after.is_waiting else await self._close(run, after)
+        return await self._close(run, after) if after.is_settled(self._clock()) else errors
 
     async def _close(self, run: JobRun, approval: approvals.Approval) -> list[JobError]:
         errors: list[JobError] = []

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from starlette.routing import Route
 
-from postroom.core.errors import BadInput, NotFound
+from postroom.core.errors import BadInput, IllegalMove, NotFound
 from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import DashboardPage
@@ -22,6 +22,8 @@ from postroom.operations.actions.approvals import (
     group_lines,
     list_approvals,
     list_settled_approvals,
+    reject_action,
+    take_back_rejection,
 )
 from postroom.operations.mail.mail_lines import CHANNELS
 
@@ -52,6 +54,8 @@ class ApprovalsPage(DashboardPage):
         return [
             form_route(site, "/approvals/approve-several", self._approve_several),
             form_route(site, "/approvals/reject-several", self._reject_several),
+            form_route(site, "/approvals/{action}/reject", self._reject),
+            form_route(site, "/approvals/take-back", self._take_back),
         ]
 
     async def _approve_several(self, form: Form) -> Confirmation:
@@ -60,13 +64,34 @@ class ApprovalsPage(DashboardPage):
     async def _reject_several(self, form: Form) -> Confirmation:
         return await self._several(form, "reject")
 
+    async def _reject(self, form: Form) -> Confirmation:
+        id = _read_id(form.parameters["action"])
+        await reject_action(form.by, id)
+        return Confirmation("Rejected: not done.", rejected=[id])
+
+    async def _take_back(self, form: Form) -> Confirmation:
+        """Take the rejections back that can be, and say why the first of the others cannot."""
+        problem, ids = "", [_read_id(each) for each in form.texts("rejected")]
+        counted = 0
+        for id in ids:
+            try:
+                await take_back_rejection(form.by.again(), id)
+                counted += 1
+            except (IllegalMove, NotFound) as error:
+                problem = problem or str(error)
+        if not counted:
+            raise IllegalMove(problem or "no rejection was named")
+        verb = "needs" if counted == 1 else "need"
+        return Confirmation(f"{counted} {verb} your approval again. {problem}".strip())
+
     async def _several(self, form: Form, answer: Literal["approve", "reject"]) -> Confirmation:
         chosen = [_read_row(each) for each in form.texts("chosen")]
         answered = await answer_approvals(form.by, answer, chosen)
         sentence = f"{answered.counted} {'approved: being done' if answer == 'approve' else 'rejected: not done'}."
         for reason in list(answered.refused.values())[:1]:
             sentence += f" {len(answered.refused)} did not count: {reason}"
-        return Confirmation(sentence)
+        rejected = [each.action for each in chosen if each.action not in answered.refused] if answer == "reject" else ()
+        return Confirmation(sentence, rejected=rejected)
 
 
 def _read_id(text: str) -> UUID:

@@ -71,7 +71,7 @@
       if (!next) continue;
       const [shown, coming] = [rowsIn(list), rowsIn(next)];
       for (const [id, row] of coming) {
-        if (shown.has(id)) continue;
+        if (shown.has(id) || acted.has(id)) continue; // an answer that was taken back: it is not new
         row.remove();
         count += row.hasAttribute("data-row");
       }

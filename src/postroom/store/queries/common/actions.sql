@@ -252,7 +252,7 @@ ORDER BY s.started_at DESC LIMIT 1
 
 -- name: lock_action(id)
 SELECT account_id, message_id, actor, action_type, parameters_json, state, action_hash, approved_by, asked_by, started_at,
-    undo_hint_json, error, expires_at
+    undo_hint_json, error, expires_at, updated_at
 FROM actions WHERE id = :id {FOR UPDATE}
 
 -- name: lock_pause(scope)

@@ -8,6 +8,15 @@ WHERE id = :id AND state = 'approved_pending'
 -- name: end_approval(id, state, error, now)
 UPDATE actions SET state = :state, error = :error, updated_at = :now WHERE id = :id AND state = 'approved_pending'
 
+-- name: take_back_rejection(id, now)
+UPDATE actions SET state = 'approved_pending', error = NULL, updated_at = :now WHERE id = :id AND state = 'rejected'
+
+-- name: select_asked_since(message_id, action_hash, since)
+-- Whether the same was asked for again since then, or the message was decided about again.
+SELECT 1 WHERE EXISTS (SELECT 1 FROM actions
+        WHERE message_id = :message_id AND action_hash = :action_hash AND created_at > :since)
+    OR EXISTS (SELECT 1 FROM decisions WHERE message_id = :message_id AND created_at > :since)
+
 -- name: expire_approvals(error, now)
 UPDATE actions SET state = 'expired', error = :error, updated_at = :now
 WHERE state = 'approved_pending' AND expires_at <= :now RETURNING id
@@ -24,10 +33,10 @@ UPDATE approval_notices SET closed_at = :now
 WHERE action_id = :action_id AND channel = :channel AND closed_at IS NULL RETURNING channel
 
 -- name: select_answered(most)
--- Open notices of actions that no longer wait, oldest first.
-SELECT a.id, a.account_id FROM approval_notices n JOIN actions a ON a.id = n.action_id
+-- Open notices of actions that no longer wait, oldest first, and since when.
+SELECT a.id, a.account_id, a.state, a.updated_at FROM approval_notices n JOIN actions a ON a.id = n.action_id
 WHERE n.closed_at IS NULL AND a.state <> 'approved_pending'
-GROUP BY a.id, a.account_id ORDER BY min(n.sent_at), a.id LIMIT :most
+GROUP BY a.id, a.account_id, a.state, a.updated_at ORDER BY min(n.sent_at), a.id LIMIT :most
 
 -- name: delete_old_slots(before)
 DELETE FROM approval_slots WHERE taken_at <= :before
