@@ -239,6 +239,16 @@ def test_the_reference_is_what_the_code_says(page: str):
     assert written == GENERATED[page](), "run python tests/unit/test_documented.py"
 
 
+def test_every_check_of_the_doctor_is_in_the_reference():
+    page = (REFERENCE / "doctor.md").read_text("utf-8")
+    rows = [row for row in page.splitlines() if row.startswith("| `")]
+    listed = {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+    code = "".join(file.read_text("utf-8") for file in (ROOT / "src/postroom/operations").rglob("*check*.py"))
+    made = set(re.findall(r'(?:Check|passes_if)\(\s*"([a-z][a-z ]+)"', code))
+    assert len(made) > 20
+    assert made - listed == set()
+
+
 def test_every_tool_has_a_name_of_its_own_and_a_role():
     assert len(TOOLS_BY_NAME) == len(ALL_TOOLS)
     assert [tool.name for tool in ALL_TOOLS if not tool.roles] == []
