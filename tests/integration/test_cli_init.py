@@ -161,9 +161,9 @@ def test_it_can_be_left_at_every_question_and_goes_on_where_it_stopped(owner: Ow
 
     before: list[tuple[str, str]] = []
     for question, typed in ((WAY, ""), (ADDRESS, OWNER), (SECRET, PASSWORD)):
-        assert "Stopped. No mailbox was connected. `postroom init` goes on from here." in left_at(question, *before)
+        assert "Stopped. No mailbox was connected. `postroom init` continues from here." in left_at(question, *before)
         before.append((question, typed))
-    here = f"Stopped. {OWNER} is connected, and nothing in it has changed. `postroom init` goes on from here."
+    here = f"Stopped. {OWNER} is connected, and nothing in it has changed. `postroom init` continues from here."
     assert here in left_at(RULES, *before)
     # The mailbox is connected now, so that the questions before are not asked again.
     for question, answers in ((WHEN, [(RULES, "")]), (LAST, [(RULES, ""), (WHEN, "")])):

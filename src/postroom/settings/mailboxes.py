@@ -171,7 +171,7 @@ class ConnectorSettings(Section):
 class BackfillSettings(Section):
     time_zone: Zone = Field(
         "UTC",
-        description="The time zone of the days of a backfill: of its window, and of its daily cap, which begins anew "
+        description="The time zone of the days of a backfill: of its window, and of its daily cap, which starts again "
         "at midnight. A name such as `Europe/Berlin`.",
     )
     rate_limit_per_hour: Whole = Field(

@@ -88,11 +88,11 @@ class Settings(Section):
     )
     time_zone: Zone = Field(
         "UTC",
-        description="The time zone of your day: when the model's budget and the limits on hiding begin anew. A name "
+        description="The time zone of your day: when the model's budget and the limits on hiding start again. A name "
         "such as `Europe/Berlin`.",
     )
     disk_reserve_mib: Whole = Field(
-        512, ge=0, description="Free disk space, in MiB, below which no new mail is accepted; work goes on."
+        512, ge=0, description="Free disk space, in MiB, below which no new mail is accepted; other work continues."
     )
     queues: QueueTables = Field(
         {}, description="Queues by name: changes to the built-in `email` and `gateway`, and queues of your own."

@@ -58,7 +58,7 @@ class AddOptions:
     ] = None
     ca_file: Annotated[
         Path | None,
-        Argument("imap: certificates to trust besides the system's, in PEM.", typed_as="--ca-file FILE"),
+        Argument("imap: certificates to trust in addition to the system's, in PEM.", typed_as="--ca-file FILE"),
     ] = None
     other_smtp_password: Annotated[bool, Argument("imap: ask for another password for sending.")] = False
     authserv_id: Annotated[

@@ -113,7 +113,7 @@ def watch(
     job: Annotated[str, ONE_BACKFILL.typed],
     every: Annotated[float, Argument("Seconds between two looks.", 0.01, 3_600)] = 2.0,
 ) -> None:
-    """Watch a backfill until it ends, is paused or reaches its cap. Ctrl-C stops watching; the backfill goes on."""
+    """Watch a backfill until it ends, is paused or reaches its cap. Ctrl-C stops only the watching."""
     id = session.call(ONE_BACKFILL.find, job)
     try:
         ended = session.call(watch_backfill, session.settings, id, every, session.as_json)

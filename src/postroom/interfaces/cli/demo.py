@@ -28,11 +28,11 @@ LOOK_AROUND = (
 def demo(
     session: Session,
     port: Port = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the data of earlier demos and begin anew.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the data of earlier demos first.")] = False,
 ) -> None:
     """Try Postroom on a sandbox mailbox in which mail keeps arriving. No account and no network are needed.
 
-    The mailbox and all data are kept in a folder of their own, and the next demo goes on with them.
+    The mailbox and all data are kept in a folder of their own, and the next demo uses them again.
     """
     from postroom.operations.installation.demo import demo_folder
 
@@ -60,7 +60,7 @@ def _announcement(session: Session, folder: "Path") -> "Ready":
         typer.echo("\nLook around from another terminal:")
         for line, says in commands:
             typer.echo(f"  {line}\n      {says}")
-        typer.echo(f"\nIts data stays in {folder} for the next demo. To begin anew:")
+        typer.echo(f"\nIts data stays in {folder} for the next demo. To start over:")
         typer.echo(f"  {command_line('demo --fresh', session.data_dir)}")
 
     return ready

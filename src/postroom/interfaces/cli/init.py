@@ -129,7 +129,7 @@ def _saying_where_it_stopped(session: Session, progress: _Progress) -> Generator
 
 
 def _left(session: Session, progress: _Progress) -> str:
-    again = f"`{session.command_line('init')}` goes on from here."
+    again = f"`{session.command_line('init')}` continues from here."
     if progress.account is None:
         return f"Stopped. No mailbox was connected. {again}"
     if progress.is_on:
@@ -265,7 +265,7 @@ def _agreed(session: Session, look: FirstLook, chosen: Sequence[str], start: dat
 
 def _say_it_stays(session: Session, account: AccountView, why: str) -> None:
     say(f"\n{why}. {account.email} stays connected, and nothing in it changes.")
-    say(f"`{session.command_line('init')}` goes on from here.")
+    say(f"`{session.command_line('init')}` continues from here.")
     if session.as_json:
         session.show_one({"email": account.email, "is_on": False})
 

@@ -66,7 +66,7 @@ def search(
 
 @app.command()
 def why(session: Session, message: MessageName) -> None:
-    """Tell the way of one message: how it came, what was decided and why, what was done, and how to take it back."""
+    """Explain one message: how it came, what was decided and why, what was done, and how to undo it."""
     found = session.ask(show_mail, message=message)
     show_json(found) if session.as_json else _show_story(session, found)
 

@@ -183,7 +183,7 @@ async def throttle_sender_for(
     signs=True,
 )
 async def release_sender(by: Caller, /, username: Username) -> Done:
-    """End a throttle, and forgive what was counted. Safe to repeat."""
+    """End a throttle, and reset the counts. Safe to repeat."""
     ended = await by.run(senders.release_sender(username, by.signature, by.clock()))
     if ended is None:
         return Done(f"{username} was not throttled.")
