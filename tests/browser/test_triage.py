@@ -20,6 +20,7 @@ from support.clocks import ManualClock
 from support.intake_pages import IntakeSetup
 from support.page_setup import ARCHIVED, ask, claim_undos, mail_application, new_mailbox
 from support.served_pages import served_pages
+from support.store.fault_cases_registry import signed
 from support.store.mail_setup import MailSetup, Sample
 
 LONG = "Please read this before Thursday: the minutes of the assembly, with the plan for the roof and what it costs"
@@ -276,6 +277,22 @@ async def test_the_palette_offers_the_acts_of_the_chosen_row(
         await page.keyboard.press("Enter")
         await expect(page.locator("#lines li", has_text="in line")).to_contain_text("Message 2")
         assert complaints == []
+
+
+async def test_the_palette_does_nothing_else_when_what_it_shows_is_gone(page: Page, database: Database) -> None:
+    box = await new_mailbox(database)
+    await box.decide(Sample("m1"))
+    asked = [await ask(box, action) for action in ("archive", "star")]
+    async with live(page, database, "/approvals"):
+        [first, _], offered = await as_shown(page, asked), page.locator("#commands li").first
+        await page.keyboard.press("j")
+        await page.keyboard.press("Control+k")
+        await expect(offered).to_have_text("Approve the chosen row")
+        await database.run(approvals.reject_action(first.id, signed(), wall_clock()))
+        await expect(page.locator("#lines > li")).to_have_count(1)
+        await page.keyboard.press("Enter")
+        await expect(offered).to_have_text("Reject selected…")
+        await expect(page.get_by_role("dialog", name="Commands")).to_be_visible()
 
 
 async def archive_now(box: MailSetup) -> None:

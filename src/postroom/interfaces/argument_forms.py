@@ -89,7 +89,7 @@ def read_arguments(tool: str, form: type[AnyArguments], given: Mapping[str, Any]
         case "missing":
             raise BadInput(field, "is missing", _description(form, field))
         case "string_too_long":
-            raise BadInput(field, f"is longer than {first['ctx']['max_length']:,} characters", "shorten it")
+            raise BadInput(field, f"is longer than {first.get('ctx', {})['max_length']:,} characters", "shorten it")
         case "timezone_aware":
             raise BadInput(field, "has no time zone", "add an offset, such as Z or +01:00")
         case _:

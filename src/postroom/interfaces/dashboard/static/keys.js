@@ -15,6 +15,7 @@
   const list = document.getElementById("commands");
   let goingUntil = 0;
   let marked = 0;
+  let shown = []; // what the palette offers
 
   const label = (element) => {
     const copy = element.cloneNode(true);
@@ -75,9 +76,9 @@
     const words = typed.toLowerCase();
     const matches = (text) => words.split(/\s+/).every((word) => text.toLowerCase().includes(word));
     const row = [...(chosen()?.querySelectorAll("button, a.btn") ?? [])].filter((each) => visible(each) && !each.closest("[popover]"))
-      .map((each) => ({ text: `${label(each)} the chosen row`, run: () => each.click() }));
+      .map((each) => ({ element: each, text: `${label(each)} the chosen row`, run: () => each.click() }));
     const buttons = [...board.querySelectorAll("button, a.btn, summary")].filter((each) => visible(each) && !each.closest("[popover]") && !each.closest(ROWS))
-      .map((each) => ({ text: label(each), run: () => { each.focus(); each.click(); } }));
+      .map((each) => ({ element: each, text: label(each), run: () => { each.focus(); each.click(); } }));
     const pages = [...document.querySelectorAll("[data-go]")].map((each) => ({ text: `Go to ${label(each)}`, run: () => each.click() }));
     const found = [...row, ...buttons, ...pages].filter((each) => each.text && matches(each.text)).slice(0, 12);
     if (typed) found.push({ text: `Search mail for “${typed}”`, run: () => location.assign(`/mail?q=${encodeURIComponent(typed)}`) });
@@ -85,9 +86,9 @@
   }
 
   function showOffers() {
-    const found = offers();
-    marked = Math.max(0, Math.min(marked, found.length - 1));
-    list.replaceChildren(...found.map((each, index) => {
+    shown = offers();
+    marked = Math.max(0, Math.min(marked, shown.length - 1));
+    list.replaceChildren(...shown.map((each, index) => {
       const line = document.createElement("li");
       line.role = "option";
       line.id = `command-${index}`;
@@ -96,13 +97,15 @@
       line.addEventListener("click", () => run(each));
       return line;
     }));
-    command.setAttribute("aria-activedescendant", found.length ? `command-${marked}` : "");
-    return found;
+    command.setAttribute("aria-activedescendant", shown.length ? `command-${marked}` : "");
   }
 
+  // Do what was shown: an update since then may have put other things in its place, which are shown first.
   function run(offer) {
+    const isThere = offers().some((each) => each.text === offer?.text && each.element === offer.element);
+    if (!isThere) return showOffers();
     palette.hidePopover();
-    offer?.run();
+    offer.run();
   }
 
   command.addEventListener("input", () => { marked = 0; showOffers(); });
@@ -112,7 +115,7 @@
       showOffers();
       event.preventDefault();
     } else if (event.key === "Enter") {
-      run(showOffers()[marked]);
+      run(shown[marked]);
       event.preventDefault();
     }
   });
