@@ -11,7 +11,11 @@ from uuid import UUID
 import pytest
 
 from postroom.core.jobs.job import JobView
+from postroom.operations.caller import Caller
+from postroom.operations.installation.live_settings import LiveSettings
+from postroom.operations.installation.settings_view import change_setting
 from postroom.operations.rules.model import model_status
+from postroom.settings.reading import Settings
 from postroom.settings.sections import ModelSettings
 from postroom.store.actions import decisions, protection
 from postroom.store.engine.database import Database
@@ -31,6 +35,7 @@ from support.clocks import zone_at_noon
 from support.mail import story_of
 from support.message_setup import message_id_of, until_job_is
 from support.product import OWNER, Product, raw_mail, running_product
+from support.until import until
 
 SUBJECT = "Something nobody wrote a rule for"
 
@@ -127,6 +132,30 @@ async def test_strangers_who_answer_a_letter_to_a_list_do_not_spend_what_is_kept
     assert waiting.parked_by == "model:budget"
     message = await setup.database.run(load_message(UUID(json.loads(waiting.payload_json)["message_id"])))
     assert message.policy_tier == "high_priority", "it is an answer"
+
+
+async def test_a_budget_that_is_raised_lets_the_mail_go_on_that_waited_for_it(
+    setup: ClassifySetup,
+) -> None:
+    by = Caller(setup.database, Signature(new_id(), "test", "admin"))
+    elsewhere = LiveSettings(Settings.model_validate({}))
+    await change_setting(by, elsewhere, "model.max_cents_per_day", "0")
+    here = setup.product.services.parts.live
+    await until(setup.database, lambda: here.refresh(setup.database), lambda found: found.model.max_cents_per_day == 0)
+    setup.api.say(decides("archive", 0.75), decides("archive", 0.75))
+    await setup.deliver()
+    waiting = await setup.classify_job(lambda job: job.parked_by == "model:budget")
+    assert (waiting.attempts, setup.api.requests) == (0, 0)
+    await change_setting(by.again(), elsewhere, "model.max_cents_per_day", "50")
+    await setup.product.settled(1)
+    (decision,) = await setup.decided()
+    assert (decision.source, decision.needs_approval) == ("llm", False)
+    await change_setting(by.again(), elsewhere, "safety.confidence", "0.8")
+    await until(setup.database, lambda: here.refresh(setup.database), lambda found: found.safety.confidence == 0.8)
+    await setup.deliver("A second one")
+    await setup.product.until_decided(2)
+    (decision,) = await setup.decided("A second one")
+    assert decision.needs_approval, "0.75 is less than 0.8"
 
 
 async def test_what_no_rule_matches_the_model_decides(setup: ClassifySetup) -> None:

@@ -181,7 +181,7 @@ def test_the_time_zone_is_asked_for_where_days_would_begin_at_the_wrong_hour():
     assert use_checks.time_zone("UTC", False, None).verdict == "ok"
     found = use_checks.time_zone("UTC", False, "Europe/Berlin")
     assert found.verdict == "warn"
-    assert 'time_zone = "Europe/Berlin"' in found.remedy
+    assert "`postroom settings set time_zone Europe/Berlin`" in found.remedy
 
 
 def test_whoever_serves_the_folder_is_named_and_a_port_that_is_taken_too(tmp_path: Path):

@@ -122,6 +122,36 @@ async def test_settings_are_shown_with_their_origin_and_without_secrets(
     assert "very-secret" not in page
 
 
+async def test_a_few_settings_are_changed_on_the_page_where_nothing_stronger_sets_them(
+    database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "postroom.toml").write_text("[safety]\nconfidence = 0.8\n")
+    address = "/settings/values/safety.approval_hours"
+    async with visiting_pages(database, tmp_path) as client:
+        page = (await client.get("/settings")).text
+        assert f"Set in <bdi>{tmp_path / 'postroom.toml'}</bdi>. Change it there, then restart." in page
+        assert "/settings/values/safety.confidence" not in page
+        assert f"{address}/reset" not in page
+        refused = await submit(client, "/settings/values/safety.confidence", {"value": "0.1"}, back="/settings")
+        assert "which counts more" in (await client.get(refused.headers["location"])).text
+        await submit(client, address, {"value": "48"}, back="/settings")
+        page = (await client.get("/settings")).text
+        assert "Changed. Time to approve: 48 hours." in page
+        assert "Changed by <bdi>person:owner</bdi>" in page
+        refused = await submit(client, address, {"value": "never"}, back="/settings")
+        page = (await client.get(refused.headers["location"])).text
+        said = "&#x27;never&#x27; is refused. Use a whole number from 1 to 720."
+        assert said in page[page.index('value="never"') :][:600]
+        await submit(client, f"{address}/reset", back="/settings")
+        assert "Reset. Time to approve: 24 hours." in (await client.get("/settings")).text
+    async with visiting_pages(database, tmp_path, visitor("operator")) as client:
+        assert (await submit(client, address, {"value": "1"})).status_code == 403
+    async with visiting_pages(database, tmp_path, visitor("admin", is_fresh=False)) as client:
+        assert "/sign-in/again" in (await submit(client, address, {"value": "1"})).headers["location"]
+    kept = [each.action for each in await database.run(list_audit(9)) if each.action.startswith("settings.")]
+    assert kept == ["settings.reset", "settings.change"]
+
+
 async def test_a_viewer_reads_and_is_offered_nothing_to_press(database: Database, tmp_path: Path) -> None:
     async with visiting_pages(database, tmp_path, visitor("viewer")) as client:
         page = (await client.get("/settings")).text

@@ -62,6 +62,35 @@ def test_a_second_serve_on_one_sqlite_file_says_so_and_other_commands_work_besid
         announced(third)
 
 
+def test_a_setting_that_is_changed_beside_a_server_reaches_it_and_survives_its_end(
+    tmp_path: Path, emptied_database_url: str | None
+) -> None:
+    hours = "safety.approval_hours"
+
+    def value(address: str, key: str = hours) -> tuple[object, str]:
+        [found] = [each for each in json.loads(page(f"{address}/api/v1/settings"))["lines"] if each["key"] == key]
+        return found["value"], found["origin"]
+
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        return postroom(tmp_path, "settings", *words, database_url=emptied_database_url)
+
+    with running(tmp_path, "serve", "--port", "0", "--json", database_url=emptied_database_url) as first:
+        address = announced(first)
+        assert value(address) == (24, "default")
+        assert command("set", hours, "1000").stderr.endswith("use a whole number from 1 to 720\n")
+        assert command("set", hours, "48").stdout == "Changed. Time to approve: 48 hours.\n"
+        give_up_at = time.monotonic() + PATIENCE_S
+        while value(address) != (48, "database"):
+            assert time.monotonic() < give_up_at
+        first.kill()
+    stronger = {"POSTROOM_SAFETY_APPROVAL_HOURS": "12"}
+    for more, wanted in (({}, (48, "database")), (stronger, (12, "POSTROOM_SAFETY_APPROVAL_HOURS"))):
+        with running(tmp_path, "serve", "--port", "0", "--json", database_url=emptied_database_url, more=more) as again:
+            assert value(announced(again)) == wanted
+    listed = [json.loads(line) for line in command("--json").stdout.splitlines()]
+    assert [(each["value"], each["from"]) for each in listed if each["setting"] == hours] == [(48, "database")]
+
+
 def test_what_the_demo_did_can_be_looked_at_with_the_command_line(tmp_path: Path) -> None:
     with running(tmp_path, "demo", "--port", "0", "--json") as process:
         announced(process)

@@ -85,6 +85,8 @@ TABLE: Mapping[str, tuple[str, str, str]] = {
     "POST /settings/people/{name}/role": ("admin", "", "fresh"),
     "DELETE /settings/people/{name}": ("admin", "", "fresh"),
     "POST /settings/tokens/{token}/revoke": ("admin", "", ""),
+    "PUT /settings/values/{name}": ("admin", "", "fresh"),
+    "DELETE /settings/values/{name}": ("admin", "", "fresh"),
     "POST /settings/protection": OPERATE,
     "POST /settings/protection/remove": AGAIN,
 }

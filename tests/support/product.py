@@ -142,8 +142,15 @@ async def running_product(
             open_services(settings, database, http, None) as services,
             background(dispatcher_of(services).run(), stop),
             running_jobs(
-                settings, database, Mailboxes(settings, database, http, None, gate), stop, concurrency=8, pace=SENDING
+                settings,
+                database,
+                Mailboxes(settings, database, http, None, gate),
+                stop,
+                concurrency=8,
+                pace=SENDING,
+                live=services.parts.live,
             ),
+            background(services.parts.live.follow(database), stop),
         ):
             switchboard, health = switchboard_for(services, ENDPOINT), ConnectorHealth(wall_clock)
             with (

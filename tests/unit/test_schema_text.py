@@ -14,6 +14,7 @@ LANDED: dict[Dialect, tuple[str, ...]] = {
         "2a1c407e7a7af8d88c01f617c19361afeda06ec8cf5d327e9cc99f08361428be",
         "81c99d3142b8fe4d6580b56e6b59972d0d87391758b2e3c217f321eca3b5511e",
         "3a3ad2b3ba38b60ae335d929da24cf1b7311d1ce21b665cbdd07306e059b42b6",
+        "3dba28261f772b1ad0e0923f24907c45369f09040769fb96cce868eb3858e252",
     ),
     "postgres": (
         "60ce3d34b08e09b87676b0cab540a96ea18ecb2eecf34f0a1d1f923e23c98912",
@@ -22,6 +23,7 @@ LANDED: dict[Dialect, tuple[str, ...]] = {
         "f57d37372ad387454d049bd8c14d256d69b25748fd03953035eb7df152f2978c",
         "cc42d1d38e6b95f0d125d4821354dd6ab6f4b591f6923c64bd27f762d1e42c5d",
         "80c94199614e6552aa473272b1ce4ecdb100d38d95dd294430c0a27ed93d5ddb",
+        "afb18c3f5135e319050284a3af1d806fcd406fb838bdb8502d7f95455f463297",
     ),
 }
 """The checksums in databases that have these migrations. A new migration adds its own here."""

@@ -51,16 +51,8 @@ def job_handlers(
     clock = clock_of(database)
     executor = Executor(database, CATALOGUE, clock, settings.gmail.snooze_label)
     undoing = UndoService(database, CATALOGUE, clock)
-    classify = Classify(
-        database,
-        CATALOGUE,
-        policy=policy_of(settings),
-        adviser=adviser,
-        approval_time=timedelta(hours=settings.safety.approval_hours),
-        clock=clock,
-    )
     return {
-        "classify": classify,
+        **renewed_handlers(settings, database, adviser, channels),
         "action.gmail": ActionGmail(executor, mailboxes.mailbox_under, settings.safety.hourly_cap),
         "undo.action": UndoAction(undoing, mailboxes.mailbox_under),
         "unsnooze.gmail": UnsnoozeGmail(database, mailboxes.mailbox_under, settings.gmail.snooze_label, clock),
@@ -68,8 +60,6 @@ def job_handlers(
         "history.sync.gmail": AskConnector("sync_now", database, clock),
         "ingest.gmail": IngestGmail(database, clock),
         "backfill.gmail": AskConnector("backfill", database, clock),
-        "retention.prune": RetentionPrune(database, settings.retention.policy, clock),
-        "approval.notify": ApprovalNotify(database, channels, clock, settings.safety.approval_notices_per_hour),
         "outbound.send": OutboundSend(
             database,
             mailboxes.mailbox,
@@ -78,6 +68,25 @@ def job_handlers(
             settings.outbound.rollout,
             clock=clock,
         ),
+    }
+
+
+def renewed_handlers(
+    settings: Settings, database: Database, adviser: Adviser | None, channels: Sequence[Channel] = ()
+) -> dict[str, Handler]:
+    """Return the handlers that are made of settings which may change meanwhile; they remember nothing of importance."""
+    clock = clock_of(database)
+    return {
+        "classify": Classify(
+            database,
+            CATALOGUE,
+            policy=policy_of(settings),
+            adviser=adviser,
+            approval_time=timedelta(hours=settings.safety.approval_hours),
+            clock=clock,
+        ),
+        "retention.prune": RetentionPrune(database, settings.retention.policy, clock),
+        "approval.notify": ApprovalNotify(database, channels, clock, settings.safety.approval_notices_per_hour),
     }
 
 

@@ -24,6 +24,7 @@ from postroom.compose.submission import running_submission
 from postroom.compose.switchboard import dispatcher_of, keeper_of, open_services, reserve_of, switchboard_for
 from postroom.compose.tasks import allow_open_files, background, settle_memory, share_with_threads
 from postroom.compose.worker import running_jobs
+from postroom.core.days import zone_named
 from postroom.core.errors import StoreError
 from postroom.core.metrics import CONNECTION_REFUSED
 from postroom.core.tally import Gauges
@@ -73,7 +74,14 @@ async def run_product(
         MailboxGate.open(database) as gate,
         open_services(settings, database, http, reserve) as services,
     ):
+        live = services.parts.live
         keeper = keeper_of(settings, services, gauges, reserve)
+
+        async def renew(changed: Settings) -> None:
+            keeper.zone = zone_named(changed.time_zone)
+
+        await live.refresh(database)
+        await live.keep_up(renew)
         await keeper.adopt_strays()
         async with (
             contextlib.aclosing(Mailboxes(settings, database, http, services.credentials, gate)) as mailboxes,
@@ -94,7 +102,9 @@ async def run_product(
                 concurrency=settings.worker.concurrency,
                 tally=services.tally,
                 gauges=gauges,
+                live=live,
             ),
+            background(live.follow(database), stop),
         ):
             settle_memory()
             share_with_threads()

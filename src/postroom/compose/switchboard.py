@@ -43,6 +43,11 @@ async def open_services(
 ) -> AsyncGenerator[Services]:
     """Open the services behind the HTTP and MCP endpoints; they are closed before the database is."""
     queues, tally = queues_of(settings.queues, settings.routes), Tally()
+    agents = Agents(_requests(settings, database))
+
+    async def renew(changed: Settings) -> None:
+        agents.requests = _requests(changed, database)
+
     async with open_credentials(settings, database, http) as credentials:
         services = Services(
             settings=settings,
@@ -54,9 +59,10 @@ async def open_services(
             tally=tally,
             clock=clock_of(database),
             credentials=credentials,
-            agents=_agents(settings, database),
+            agents=agents,
             submissions=submissions_of(settings, database, reserve, tally),
         )
+        await services.parts.live.keep_up(renew)
         try:
             yield services
         finally:
@@ -79,9 +85,9 @@ def _no_check() -> None:
     """PostgreSQL itself says when its disk is full."""
 
 
-def _agents(settings: Settings, database: Database) -> Agents:
+def _requests(settings: Settings, database: Database) -> ActionRequests:
     approval_time = timedelta(hours=settings.safety.approval_hours)
-    return Agents(ActionRequests(database, CATALOGUE, policy_of(settings), clock_of(database), approval_time))
+    return ActionRequests(database, CATALOGUE, policy_of(settings), clock_of(database), approval_time)
 
 
 def reserve_of(settings: Settings, database: Database) -> DiskReserve | None:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from postroom.compose.approvals import ApprovalChannels
 from postroom.compose.credentials import open_credentials
 from postroom.compose.gate import MailboxGate
-from postroom.compose.jobs import RECURRING, job_handlers, restore_watch, sender
+from postroom.compose.jobs import RECURRING, job_handlers, renewed_handlers, restore_watch, sender
 from postroom.compose.mailboxes import Mailboxes
 from postroom.compose.senders import SenderWatch
 from postroom.compose.smtp import SmtpOnDemand
@@ -22,6 +22,7 @@ from postroom.jobs.prune import Pruner
 from postroom.jobs.rescue import Rescuer
 from postroom.jobs.schedule import Scheduler
 from postroom.jobs.worker import Worker, WorkerOptions
+from postroom.operations.installation.live_settings import LiveSettings
 from postroom.outbound.queue.gauges import OutboundGauges
 from postroom.outbound.queue.pace import Pace
 from postroom.outbound.queue.queue_watch import QueueWatch
@@ -59,7 +60,8 @@ async def run_worker(settings: Settings, database: Database, stop: asyncio.Event
         MailboxGate.open(database) as gate,
         open_credentials(settings, database, http) as credentials,
         contextlib.aclosing(Mailboxes(settings, database, http, credentials, gate)) as mailboxes,
-        running_jobs(settings, database, mailboxes, stop, concurrency=concurrency, tally=tally, gauges=gauges),
+        running_jobs(settings, database, mailboxes, stop, concurrency=concurrency, tally=tally, gauges=gauges) as live,
+        background(live.follow(database), stop),
     ):
         await stop.wait()
 
@@ -75,11 +77,15 @@ async def running_jobs(
     pace: Pace | None = None,
     tally: Tally | None = None,
     gauges: Gauges | None = None,
-) -> AsyncGenerator[None]:
+    live: LiveSettings | None = None,
+) -> AsyncGenerator[LiveSettings]:
     """Run the worker and its part in leader election during the block; jobs still running at its end may finish.
 
-    `stop` is set when one of the parts fails. Outgoing mail is counted in `tally` and `gauges`.
+    `stop` is set when one of the parts fails. Outgoing mail is counted in `tally` and `gauges`. Whoever has no `live`
+    settings gets those that the jobs use, and must follow them.
     """
+    live = live or LiveSettings(settings)
+    await live.refresh(database)
     jobs = settings.jobs
     options = WorkerOptions(
         concurrency=concurrency,
@@ -106,8 +112,16 @@ async def running_jobs(
     adviser = None if model is None else _adviser(settings, database, model)
     approvals = ApprovalChannels(settings, database)
     senders = SenderWatch(settings, database)
-    handlers = job_handlers(settings, database, mailboxes, adviser, approvals.channels)
+    channels = approvals.channels
+    handlers = job_handlers(settings, database, mailboxes, adviser, channels)
     handlers["sender.notify"] = senders.handler()
+
+    async def renew(changed: Settings) -> None:
+        if model is not None and model.limit(changed.model, ZoneInfo(changed.time_zone)):
+            await release_waiting(database, clock())
+        handlers.update(renewed_handlers(changed, database, adviser, channels))
+
+    await live.keep_up(renew)
     worker = Worker(database, CATALOGUE, handlers, options, clock)
     leadership = Leadership(
         database,
@@ -146,7 +160,7 @@ async def running_jobs(
     ):
         group.create_task(worker.run())
         group.create_task(leadership.run())
-        yield
+        yield live
         worker.stop()
         leadership.stop()
     if model is not None:

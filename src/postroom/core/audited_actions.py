@@ -116,6 +116,8 @@ AuditedAction = Literal[
     "destination.resume",
     "dkim.add",
     "dkim.remove",
+    "settings.change",
+    "settings.reset",
     "database.restored",
     "database.promoted",
     "database.compared",

@@ -4,11 +4,13 @@ An operation of the table names those that it needs by their types: `overview: O
 is imported when the part is first needed, so that a command does not wait for what it does not use.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from postroom.core.errors import AccountUnusable, Refused
+from postroom.operations.installation.live_settings import LiveSettings
 from postroom.settings.reading import Settings
 from postroom.store.engine.database import Database
 from postroom.system.wall_clock import Clock, wall_clock
@@ -42,6 +44,19 @@ if TYPE_CHECKING:
     from postroom.vault.sealing import Vault
 
 
+Made = TypeVar("Made")
+
+
+class made_each_time(Generic[Made]):  # noqa: N801 - a decorator, as `cached_property` is
+    """A part that remembers nothing, and is made of settings that may change meanwhile."""
+
+    def __init__(self, func: "Callable[[Parts], Made]") -> None:
+        self.func = func
+
+    def __get__(self, parts: "Parts", _owner: type) -> Made:
+        return self.func(parts)
+
+
 class Parts:
     """Each part is made when it is first needed. Those that remember something live as long as the server.
 
@@ -59,18 +74,20 @@ class Parts:
         open_source: "OpenSource | None" = None,
         tokens: "AccountTokens | None" = None,
     ) -> None:
-        self.settings = settings
+        self.live = LiveSettings(settings)
         self.database = database
         self.clock = clock
         self.mailbox_of = mailbox_of
         self.open_source = open_source
         self._tokens = tokens
-        self._others: dict[Any, object] = {Settings: settings, Database: database, Clock: clock}
+        self._others: dict[Any, object] = {LiveSettings: self.live, Database: database, Clock: clock}
         # Under their base classes too: a server may be put together with a kind of its own.
         self._others |= {type_: each for each in others if each is not None for type_ in type(each).mro()[:-1]}
 
     def get(self, type_: Any) -> Any:
         """Return the part of this type. Raises Refused if the process was put together without it."""
+        if type_ is Settings:
+            return self.settings
         if type_ in self._others:
             return self._others[type_]
         name = _names().get(_name_of(type_))
@@ -78,7 +95,12 @@ class Parts:
             raise Refused("this server only ingests mail; it does not act on it")
         return getattr(self, name)
 
-    @cached_property
+    @property
+    def settings(self) -> Settings:
+        """Those in effect now; a part that lives long follows changes by itself."""
+        return self.live.current
+
+    @made_each_time
     def policy(self) -> "Policy":
         from postroom.settings.safety import policy_of
 
@@ -90,7 +112,7 @@ class Parts:
 
         return queues_of(self.settings.queues, self.settings.routes)
 
-    @cached_property
+    @made_each_time
     def retention(self) -> "RetentionPolicy":
         return self.settings.retention.policy
 
@@ -100,7 +122,7 @@ class Parts:
 
         return vault_of(self.settings)
 
-    @cached_property
+    @made_each_time
     def overview(self) -> "Overview":
         from postroom.core.days import zone_named
         from postroom.operations.overview.overview import Overview
@@ -208,7 +230,7 @@ class Parts:
     def first_looks(self) -> "FirstLooks":
         from postroom.operations.preview.first_looks import FirstLooks
 
-        return FirstLooks(self.database, self.settings, self.clock, self.open_source)
+        return FirstLooks(self.database, lambda: self.settings, self.clock, self.open_source)
 
     @cached_property
     def searches(self) -> "SearchLimiter":

@@ -18,7 +18,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
-from postroom.core.errors import SettingsError
+from postroom.core.errors import BadInput, SettingsError
 from postroom.core.suggestions import did_you_mean
 from postroom.settings.approvals import ApprovalsSettings, DiscordSettings
 from postroom.settings.checks import form
@@ -206,12 +206,12 @@ def trace_settings(
 
 def shown(settings: Settings) -> dict[str, object]:
     """Every setting by key, for display: secrets hidden, the password of the database masked."""
-    return {setting.key: _display_value(setting.key, _value(settings, setting.key)) for setting in known_settings()}
+    return {setting.key: _display_value(setting.key, value_of(settings, setting.key)) for setting in known_settings()}
 
 
 def secrets_of(settings: Settings) -> list[str]:
     """The secret values, so that they can be masked in logs."""
-    values = (_value(settings, setting.key) for setting in known_settings())
+    values = (value_of(settings, setting.key) for setting in known_settings())
     texts = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
     passwords = [password for text in texts for password in passwords_in(text)]
     keys = [] if settings.secret_key is None else settings.secret_key.get_secret_value().split(",")
@@ -278,15 +278,30 @@ def _flatten(document: Mapping[str, object], above: str = "") -> Iterator[tuple[
 
 
 def _validate(sources: Mapping[str, _Given]) -> Settings:
-    nested: dict[str, Any] = {}
-    for key, given in sources.items():
-        section, _, name = key.rpartition(".")
-        (nested.setdefault(section, {}) if section else nested)[name] = given.value
     try:
-        return Settings.model_validate(nested)
+        return Settings.model_validate(_nested({key: given.value for key, given in sources.items()}))
     except ValidationError as error:
         problems = [_problem(detail["loc"], detail["type"], detail["msg"], sources) for detail in error.errors()]
         raise SettingsError("; and ".join(problems)) from None
+
+
+def _nested(values: Mapping[str, object]) -> dict[str, Any]:
+    """The values by section, as the file has them."""
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        (nested.setdefault(section, {}) if section else nested)[name] = value
+    return nested
+
+
+def read_setting(key: str, given: object) -> object:
+    """Read one value as if the file gave it, and return it. Raises BadInput in the words of the file's error."""
+    try:
+        return value_of(Settings.model_validate(_nested({key: given})), key)
+    except ValidationError as error:
+        detail, setting = error.errors()[0], _settings_by_key()[key]
+        allowed = _allowed_instead(setting, detail["type"], detail["msg"])
+        raise BadInput("value", f"{given!r} is refused", f"use {allowed}") from None
 
 
 def _problem(place: Iterable[int | str], kind: str, message: str, sources: Mapping[str, _Given]) -> str:
@@ -296,13 +311,17 @@ def _problem(place: Iterable[int | str], kind: str, message: str, sources: Mappi
     setting = _settings_by_key()[key]
     given = sources.get(key, _Given(setting.default, "default"))
     value = HIDDEN if setting.secret else masked_urls(repr(given.value))
-    allowed = setting.allowed
-    if kind == "value_error" and "a number, not true or false" not in message:
-        allowed = message.removeprefix("Value error, ")
     if within and isinstance(given.value, dict | list | str) and key in ("queues", "routes"):
         problem = "there is no such setting" if kind == "extra_forbidden" else message.removeprefix("Value error, ")
         return f"{key}.{within} (from {given.origin}): {problem}; see docs/reference/queues.md"
-    return f"{key}: {value} (from {given.origin}) is refused; use {allowed}"
+    return f"{key}: {value} (from {given.origin}) is refused; use {_allowed_instead(setting, kind, message)}"
+
+
+def _allowed_instead(setting: Setting, kind: str, message: str) -> str:
+    """The values that are allowed, as the check that refused another one names them."""
+    if kind == "value_error" and "a number, not true or false" not in message:
+        return message.removeprefix("Value error, ")
+    return setting.allowed
 
 
 def _unknown(name: str, origin: str, known: Iterable[str]) -> SettingsError:
@@ -324,7 +343,7 @@ def _fields(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, Fiel
             yield above + name, field
 
 
-def _value(settings: Settings, key: str) -> object:
+def value_of(settings: Settings, key: str) -> object:
     value: object = settings
     for name in key.split("."):
         value = getattr(value, name)

@@ -109,6 +109,7 @@ TROUBLE: Mapping[str, Sentence] = {
     "retention.not_approved": "The retention time would remove stored mail. Nothing is removed until you agree with "
     "`postroom retention enable`.",
     "gate.interrupted": _DATABASE,
+    "settings.not_read": _DATABASE,
     # Queues
     "dispatcher.interrupted": _DATABASE,
     "dispatcher.lease_lost": _DATABASE,

@@ -12,7 +12,7 @@ from postroom.store.actions import pauses, protection
 from postroom.store.actions import snooze_wakes as wakings
 from postroom.store.engine.database import Transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.installation import program_versions, prohibitions, restores, timeline
+from postroom.store.installation import program_versions, prohibitions, restores, stored_settings, timeline
 from postroom.store.people import tokens
 from postroom.store.rules import rules
 from support.store.fault_cases_jobs import Case
@@ -138,7 +138,18 @@ async def record_version(setup: JobSetup) -> Transaction[Any]:
     return program_versions.record_version("0.2.0", setup.clock())
 
 
+async def store_setting(setup: JobSetup) -> Transaction[Any]:
+    return stored_settings.store_setting("safety.approval_hours", 48, 24, signed(), setup.clock())
+
+
+async def forget_setting(setup: JobSetup) -> Transaction[Any]:
+    await setup.database.run(await store_setting(setup))
+    return stored_settings.forget_setting("safety.approval_hours", 24, signed(), setup.clock())
+
+
 CASES: list[Case] = [
+    store_setting,
+    forget_setting,
     record_version,
     wake_overdue_snoozes,
     begin_paused,

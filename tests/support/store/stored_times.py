@@ -95,6 +95,7 @@ _RECORDS = """
     senders.counted_from senders.created_at senders.first_accepted_at
     senders.updated_at shadows.since sign_in_links.used_at tenants.created_at
     tenants.updated_at threads.created_at threads.last_message_at threads.updated_at timeline.alive_at
+    stored_settings.changed_at
     tokens.created_at tokens.last_used_at tokens.revoked_at used_challenges.expires_at write_probes.written_at
 """
 RECORDS = frozenset(_RECORDS.split())

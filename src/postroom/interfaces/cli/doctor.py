@@ -28,7 +28,11 @@ def doctor(session: Session) -> None:
     from postroom.operations.installation.vault import vault_of
 
     settings = session.settings
-    found, setup = health.machine_checks(settings, session.data_dir), None
+    try:
+        in_effect = session.live_settings.current
+    except PostroomError:
+        in_effect = settings
+    found, setup = health.machine_checks(in_effect, session.data_dir), None
     if is_created(settings):
         try:
             with progress(session.as_json):

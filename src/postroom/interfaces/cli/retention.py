@@ -39,7 +39,7 @@ def prune(session: Session, yes: Yes = False) -> None:
 def enable(session: Session, yes: Yes = False) -> None:
     """Prune every day under these settings. When the settings change, this is asked for again."""
     if not yes:
-        show_one(retention.kept_times(session.settings.retention.policy))
+        show_one(retention.kept_times(session.live_settings.current.retention.policy))
         typer.confirm("Prune every day under these settings?", abort=True)
     changed = session.ask(retention.enable)
     session.show_result(changed.name, changed.result, key="name")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from postroom.interfaces.cli.parameters import OneOption, OptionGroup
     from postroom.operations.caller import Caller
     from postroom.operations.installation.database import Database
+    from postroom.operations.installation.live_settings import LiveSettings
     from postroom.operations.operation import Operation
     from postroom.settings.reading import Settings
 
@@ -51,6 +52,17 @@ class Session:
     @functools.cached_property
     def settings(self) -> "Settings":
         return self.settings_with({})
+
+    @functools.cached_property
+    def live_settings(self) -> "LiveSettings":
+        """The settings in effect, with those that are stored in the database, if there is one."""
+        from postroom.operations.installation.database import is_created
+        from postroom.operations.installation.live_settings import LiveSettings
+
+        live = LiveSettings(self.settings)
+        if is_created(self.settings):
+            self.call(live.refresh)
+        return live
 
     def settings_with(self, overrides: Mapping[str, object]) -> "Settings":
         return settings_for(self.data_dir, overrides, as_json=self.as_json)
@@ -88,7 +100,9 @@ class Session:
 
         async def asked(by: "Caller") -> Any:
             found = await find_named(operation, by.database, arguments)
-            return await run_operation(operation, Parts(self.settings, by.database, by.clock), by, found)
+            parts = Parts(self.settings, by.database, by.clock)
+            await parts.live.refresh(by.database)
+            return await run_operation(operation, parts, by, found)
 
         with progress(self.as_json):
             return self.act(asked)

@@ -25,6 +25,7 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.overview.channels import changes_on
 from postroom.operations.people.form_tokens import masked_form_token
+from postroom.settings.reading import Settings
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -49,9 +50,14 @@ class DashboardPage(ABC):
     def __init__(self, site: Site) -> None:
         self._site = site
         self._parts = site.parts
-        self._settings, self._database, self._clock = site.parts.settings, site.parts.database, site.parts.clock
+        self._database, self._clock = site.parts.database, site.parts.clock
         self._boards = Boards(self._board, self.changes, site.intervals, personal=self.personal, tabs_of=site.tabs_of)
         site.add(self.address, self._boards)
+
+    @property
+    def _settings(self) -> Settings:
+        """Those in effect now."""
+        return self._parts.settings
 
     @abstractmethod
     async def read(self, visit: Visit) -> Mapping[str, object]:

@@ -14,6 +14,8 @@ from typing import Literal
 from postroom.core.counted import counted
 from postroom.operations.rules.model import EndedLine
 from postroom.settings.locations import EARLIER_DATA_DIR, Locations
+from postroom.settings.reading import Settings
+from postroom.settings.stored import is_given, why_unusable
 from postroom.store.engine.write_ahead_log import CROWDED_BYTES, LONG_BYTES
 from postroom.store.jobs.leaders import OverdueWork
 from postroom.system.folder_errors import owner_of, why_database_unusable
@@ -186,6 +188,23 @@ def protected_label(name: str, now_called: str | None) -> Check:
     protect = f"`postroom protect add label {shlex.quote(now_called)}`"
     found = f"the label {name!r} is now called {now_called!r}; mail with it is still protected"
     return Check("protected label", "warn", found, f"{protect}, then {forget}")
+
+
+def stored_settings(start: Settings, stored: Mapping[str, object]) -> list[Check]:
+    """Report the settings that were changed while Postroom ran; warn of those that this version cannot use."""
+    unusable = {name: why for name, value in stored.items() if (why := why_unusable(name, value)) is not None}
+    overruled = [name for name in stored if name not in unusable and is_given(start, name)]
+    used = [name for name in stored if name not in unusable and name not in overruled]
+    found = [f"changed here: {', '.join(used)}"] if used else []
+    found += [f"overruled by the file or the environment: {', '.join(overruled)}"] if overruled else []
+    name = "changed settings"
+    return [
+        *([Check(name, "ok", "; ".join(found))] if found else []),
+        *(
+            Check(name, "warn", f"{each} is ignored: {why}", f"forget it with `postroom settings reset {each}`")
+            for each, why in unusable.items()
+        ),
+    ]
 
 
 def ended_shares(lines: Sequence[EndedLine]) -> Check:

@@ -16,10 +16,12 @@ from postroom.operations.accounts import account_checks
 from postroom.operations.installation import checks, use_checks
 from postroom.operations.installation.checks import Check
 from postroom.operations.installation.demo import is_demo
+from postroom.operations.installation.live_settings import LiveSettings
 from postroom.operations.rules.model import model_status
 from postroom.outbound.submission.certificates import BadCertificate, load_pair
 from postroom.settings.locations import advise_moving, locations_of_command, other_folders
 from postroom.settings.reading import Settings, known_settings, trace_settings
+from postroom.settings.stored import is_given
 from postroom.settings.submission import SubmissionSettings
 from postroom.store.accounts.accounts import list_accounts
 from postroom.store.accounts.secret_keys import list_key_uses
@@ -53,7 +55,7 @@ def machine_checks(settings: Settings, data_dir: Path | None) -> list[Check]:
         checks.disk_space(settings.data_dir, settings.disk_reserve_mib),
         _bind_check(settings),
         *use_checks.running(settings),
-        _zone_check(settings, data_dir),
+        _zone_check(settings),
         *_certificate_checks(settings.submission, wall_clock()),
         *account_checks.google_checks(settings),
         *([] if hints_key is None else [_hints_key_check(hints_key)]),
@@ -63,7 +65,9 @@ def machine_checks(settings: Settings, data_dir: Path | None) -> list[Check]:
 async def database_checks(
     database: Database, settings: Settings, vault: Vault, clock: Clock = wall_clock
 ) -> list[Check]:
-    """Run the checks that need an open database."""
+    """Run the checks that need an open database. The settings are those of the file and the environment."""
+    live = LiveSettings(settings)
+    settings = await live.refresh(database)
     before = clock()
     known = await facts(database)
     after = clock()
@@ -78,6 +82,7 @@ async def database_checks(
         *([] if missing else await use_checks.use_checks(database, settings, clock)),
         *([] if missing else await _kept_checks(database, settings, vault, clock())),
         *([] if missing else await _budget_checks(database, settings, clock)),
+        *checks.stored_settings(live.start, {name: each.value for name, each in live.stored.items()}),
     ]
 
 
@@ -127,9 +132,8 @@ def unavailable(error: PostroomError, settings: Settings) -> Check:
     return Check("database", "fail", without_secrets(str(error)), remedy)
 
 
-def _zone_check(settings: Settings, data_dir: Path | None) -> Check:
-    _, origins = trace_settings({"data_dir": data_dir})
-    return use_checks.time_zone(settings.time_zone, origins["time_zone"] != "default", use_checks.machine_zone())
+def _zone_check(settings: Settings) -> Check:
+    return use_checks.time_zone(settings.time_zone, is_given(settings, "time_zone"), use_checks.machine_zone())
 
 
 def _open_settings_file(data_dir: Path | None) -> Path | None:

@@ -48,7 +48,7 @@ def _describe(served: Served) -> str:
 def time_zone(chosen: str, is_set: bool, machine: str | None) -> Check:
     """Whether days begin when the user's do. `machine` is the time zone of this machine, if that is known."""
     is_right = is_set or machine is None or machine in SAME_DAY
-    remedy = f'write `time_zone = "{machine}"` into postroom.toml: limits and budgets of a day begin at its midnight'
+    remedy = f"run `postroom settings set time_zone {machine}`: limits and budgets of a day begin at its midnight"
     found = chosen if is_right else f"{chosen}, because none is set; this machine is in {machine}"
     return passes_if("time zone", is_right, found, remedy, "warn")
 

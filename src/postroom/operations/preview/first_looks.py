@@ -3,7 +3,7 @@
 All of it is in memory alone: a look has the text of mail. After a restart, a person looks again.
 """
 
-from collections.abc import AsyncIterator, Collection, Set
+from collections.abc import AsyncIterator, Callable, Collection, Set
 from uuid import UUID
 
 from postroom.core.errors import AccountUnusable, Refused
@@ -24,7 +24,9 @@ LookTask = LongTask[str, FirstLook]
 class FirstLooks:
     """The looks of this process. Each changes nothing, and is canceled when nobody waits for it."""
 
-    def __init__(self, database: Database, settings: Settings, clock: Clock, open_source: OpenSource | None) -> None:
+    def __init__(
+        self, database: Database, settings: Callable[[], Settings], clock: Clock, open_source: OpenSource | None
+    ) -> None:
         self._database = database
         self._settings = settings
         self._clock = clock
@@ -45,7 +47,7 @@ class FirstLooks:
             def progress(number: int) -> None:
                 report(number, max(MOST, number))
 
-            arguments = self._database, self._settings, str(account.id), open_source, progress
+            arguments = self._database, self._settings(), str(account.id), open_source, progress
             try:
                 return await take_first_look(*arguments, now=self._clock())
             except AccountUnusable as error:

@@ -16,9 +16,10 @@ from postroom.triage.act.undo_requests import undo_one
 MOST_OPEN = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Agents:
-    """Act for the signer, within its role. Nothing here approves anything."""
+    """Act for the signer, within its role. Nothing here approves anything. `requests` are replaced when the safety
+    settings change."""
 
     requests: ActionRequests
 

@@ -131,14 +131,12 @@ class Model:
         self._breaker = CircuitBreaker(timedelta(seconds=settings.timeout_s))
         self._has_answered = False
         self._refused_untried = False
-        self._caps = Caps(
-            int(settings.max_cents_per_day * MICROS_PER_CENT),
-            int(settings.max_cents_per_message * MICROS_PER_CENT),
-            BudgetShares(
-                settings.sender_share, settings.domain_share, settings.kept_for_direct, settings.kept_for_contacts
-            ),
-            day_zone,
-        )
+        self._caps = _caps_of(settings, day_zone)
+
+    def limit(self, settings: "ModelSettings", day_zone: tzinfo) -> bool:
+        """Keep to the limits of these settings from now on; return whether they are others than before."""
+        before, self._caps = self._caps, _caps_of(settings, day_zone)
+        return before != self._caps
 
     async def close(self) -> None:
         if self._client is not None:
@@ -265,6 +263,14 @@ class Model:
     async def _end(self, call: NewCall, end: CallEnd) -> None:
         await self._database.run(end_call(call.id, end, self._clock()))
         log.info("model.called", call=str(call.id), state=end.state, latency_ms=end.latency_ms)
+
+
+def _caps_of(settings: "ModelSettings", day_zone: tzinfo) -> Caps:
+    shares = BudgetShares(
+        settings.sender_share, settings.domain_share, settings.kept_for_direct, settings.kept_for_contacts
+    )
+    day, message = settings.max_cents_per_day, settings.max_cents_per_message
+    return Caps(int(day * MICROS_PER_CENT), int(message * MICROS_PER_CENT), shares, day_zone)
 
 
 async def release_waiting(database: Database, now: datetime) -> None:

@@ -19,7 +19,7 @@ from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.operations.actions.undo import UndoSelection, undo_selection
 from postroom.operations.mail.mail_lines import read_since
-from postroom.operations.overview.overview import WINDOWS, WindowName
+from postroom.operations.overview.overview import WINDOWS, Overview, WindowName
 from postroom.operations.overview.road import Road
 from postroom.operations.rules.model import ModelStatus
 from postroom.words.connectors import ACCOUNT_MOODS, LIVENESS, LIVENESS_MOODS, account_state
@@ -42,9 +42,9 @@ def pages(site: Site) -> list[DashboardPage]:
 class OverviewPage(DashboardPage):
     address, title, template = "/", "Overview", "overview.html"
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
-        self._overview = site.parts.overview
+    @property
+    def _overview(self) -> Overview:
+        return self._parts.overview
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         window: WindowName = visit.choice("window", tuple(WINDOWS), "24h")

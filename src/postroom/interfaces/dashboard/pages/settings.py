@@ -28,6 +28,7 @@ from postroom.operations.people.people import (
 )
 from postroom.operations.people.tokens import TokenRole, list_tokens, make_token
 from postroom.operations.rules.model import ModelStatus, model_status
+from postroom.words.settings import SETTING_WORDS, SettingWords, setting_value
 
 KINDS: tuple[ProtectedKind, ...] = ("sender", "domain", "label")
 ROLES: tuple[TokenRole, ...] = ("agent", "dashboard", "connector", "metrics", "admin")
@@ -47,7 +48,7 @@ class SettingsPage(DashboardPage):
     address, title, template = "/settings", "Settings", "settings.html"
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
-        model = self._settings.model
+        model, settings = self._settings.model, settings_in_effect(self._parts.live)
         return {
             "people": await list_people(self._database) if visit.may("admin") else [],
             "person_roles": PERSON_ROLES,
@@ -56,7 +57,8 @@ class SettingsPage(DashboardPage):
             "protected": await list_protected(self._database),
             "model": model,
             "spend": await self._spend(),
-            "sections": _sections(settings_in_effect(self._settings)),
+            "changeable": _changeable(settings),
+            "sections": _sections(settings),
             "kinds": KINDS,
             "roles": ROLES,
             "lifetimes": list(LIFETIMES),
@@ -103,6 +105,12 @@ class SettingsPage(DashboardPage):
 
 def _role(form: Form) -> PersonRole:
     return choice("role", form.text("role"), PERSON_ROLES)
+
+
+def _changeable(settings: list[SettingView]) -> list[tuple[SettingView, SettingWords, str]]:
+    """Those that people may change, with their words, and their values as people write them."""
+    views = {each.key: each for each in settings}
+    return [(views[key], words, setting_value(views[key].value)) for key, words in SETTING_WORDS.items()]
 
 
 def _sections(settings: list[SettingView]) -> Mapping[str, list[SettingView]]:
