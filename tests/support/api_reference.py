@@ -23,7 +23,7 @@ def _summary() -> str:
 
 def _row(operation: ApiOperation) -> str:
     access = operation.access
-    people = f"`{access.person}`{', proved again' if access.is_fresh else ''}"
+    people = f"`{access.person}`{', confirmed' if access.is_fresh else ''}"
     tokens = ", ".join(f"`{role}`" for role in sorted(access.tokens)) or "–"
     if len(access.tokens) > 2:
         tokens = "any"
@@ -46,7 +46,7 @@ def _operation(operation: ApiOperation, form_of: FormOf) -> str:
     if "requestBody" in declared:
         rows += _body(declared["requestBody"], schemas, form_of)
     if rows:
-        lines += ["", "| in | argument | type | default | what it is |", "|---|---|---|---|---|", *rows]
+        lines += ["", "| in | argument | type | default | meaning |", "|---|---|---|---|---|", *rows]
     answer = declared["responses"][str(operation.status)]["content"]["application/json"]["schema"]
     shown = "the description itself" if operation.id == "read_openapi" else form_of(answer, schemas)
     return "\n".join([*lines, "", f"Answers {operation.status}:", "", "```text", shown, "```"])

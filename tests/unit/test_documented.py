@@ -40,7 +40,7 @@ BEGIN, END = "<!-- written by tests/unit/test_documented.py -->", "<!-- end of t
 
 
 def settings_reference() -> str:
-    rows = ["| setting | environment | default | allowed | what it is |", "|---|---|---|---|---|"]
+    rows = ["| setting | environment | default | allowed | meaning |", "|---|---|---|---|---|"]
     return "\n".join([*rows, *map(settings_row, known_settings())])
 
 
@@ -101,7 +101,7 @@ def tool_section(tool: McpTool) -> str:
     lines = [f"## `{tool.name}`", "", tool.description, "", f"Roles: {roles}. Hints: {', '.join(kinds)}."]
     schema = input_schema(tool.arguments)
     if rows := [argument_row(name, each, schema) for name, each in schema["properties"].items()]:
-        lines += ["", "| argument | type | default | what it is |", "|---|---|---|---|", *rows]
+        lines += ["", "| argument | type | default | meaning |", "|---|---|---|---|", *rows]
     answer = output_schema(tool.answer)
     return "\n".join([*lines, "", "Answers:", "", "```text", form_of(answer, answer.get("$defs", {})), "```"])
 

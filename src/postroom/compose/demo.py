@@ -245,7 +245,7 @@ async def add_sample_rules(database: Database) -> None:
                 {"subject_contains": "Invitation"},
                 "forward",
                 {"to": ["office@halden-frost.example"]},
-                "Forwarding sends mail, so each one waits for a yes.",
+                "Forwarding sends mail, so each one needs your approval.",
                 priority=20,
             ),
         ),

@@ -189,7 +189,7 @@ APPROVAL_AGE = Metric(
     "butlers.approvals.oldest_wait",
     "gauge",
     "s",
-    "How long the oldest action that needs a yes has been waiting; 0 if none is. How many wait is "
+    "How long the oldest action that needs approval has been waiting; 0 if there is none. Their number is "
     "`butlers.actions.count` with the state `approved_pending`.",
     (),
 )

@@ -38,7 +38,7 @@ MOST_AT_ONCE = 200
 MOST_WAITING = 10_000
 LONGEST_CONTENT = 20_000
 GRACE_S = store.GRACE.seconds
-ShownHash = Annotated[str, Argument("`action_hash` of the action as it was shown: a yes to it alone.", 0, 200)]
+ShownHash = Annotated[str, Argument("`action_hash` of the action as it was shown: you approve this one alone.", 0, 200)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ async def count_waiting(database: Database) -> int:
 async def list_approvals(
     database: Database, clock: Clock, /, limit: Limit = PAGE, next: Next = None
 ) -> Page[ApprovalLine]:
-    """The actions that wait for a yes: what would happen, to whom, and why it is asked."""
+    """The actions that need your approval: what would happen, to whom, and why they need it."""
     if next is None:
         found = await database.run(store.list_waiting(limit + 1))
     else:

@@ -67,7 +67,7 @@ async def list_mail(
 
 @MAIL.operation(READ, get("/mail/counts"))
 async def count_mail(database: Database, clock: Clock, /) -> StateCounts:
-    """Count the actions that wait for a yes, and those that failed or were undone in the last seven days."""
+    """Count the actions that need approval, and those that failed or were undone in the last seven days."""
     return await count_states(database, clock)
 
 
