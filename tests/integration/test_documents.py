@@ -141,7 +141,7 @@ END
     "docs/how-to/preview.md": Setting(
         before=MBOX + VCARD + "printf 'rules: [{name: a, if: {subject_words: b}, then: archive}]\\n' > rules.yaml\n",
         excepted={"preview --account": NEEDS_GOOGLE},
-        shown=("0 wait for your yes", "MESSAGES  LEAVE  WAIT  STAY  MOSTLY"),
+        shown=("0 would need your approval", "MESSAGES  LEAVE  WAIT  STAY  MOSTLY"),
     ),
     "docs/how-to/retention.md": Setting(
         before="export POSTROOM_RETENTION_FULL_DAYS=730\n", after="postroom retention disable"

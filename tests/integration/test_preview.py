@@ -65,16 +65,15 @@ def test_the_summary_comes_first_and_then_each_message(shell: Shell, mail: Path)
     arguments = ("--user", "mara@x.example", "--contacts", "contacts.vcf", "--starter", "all")
     assert shell("preview", str(mail), *arguments) == 0
     lines = shell.out.splitlines()
-    assert lines[0] == "Of 6 messages: 1 would leave the inbox, 0 wait for your yes, 2 you would see first."
+    assert lines[0] == "Of 6 messages: 1 would leave the inbox, 0 would need your approval, 2 you would see first."
     assert lines[1] == "The others: 2 labelled or the like, 2 left as they are, 1 your own."
     assert lines[3:10] == [
         "rules     starter rules: all, 12 rules",
         "filters   the default ones",
         "you       mara@x.example",
         "tier      default 3 (50%), high_priority 2 (33%), interactive 1 (17%)",
-        "why       fallback_default 3 (50%), known_contact 1 (17%), reply_to_outbound 1 (17%), "
-        "direct_correspondence 1 (17%)",
-        "taken in  full 5 (83%), metadata 1 (17%)",
+        "why       everything else 3 (50%), from a contact 1 (17%), reply to your mail 1 (17%), written to you 1 (17%)",
+        "stored    full 5 (83%), metadata 1 (17%)",
         "category  relationship 3 (50%), finance 1 (17%), newsletters 1 (17%)",
     ]
     [shop] = [line for line in lines if line.endswith("Sale")]
@@ -181,7 +180,7 @@ def test_the_filters_of_a_file_decide_how_much_is_ingested(
     (tmp_path / "filters").write_text(content, encoding="utf-8")
     assert shell("preview", str(mail), "--user", "mara@x.example", "--filters", "filters") == 0
     assert "filters   filters, 1 rule\n" in shell.out
-    assert "taken in  full 5 (83%), skip 1 (17%)" in shell.out
+    assert "stored    full 5 (83%), skip 1 (17%)" in shell.out
 
 
 def test_ones_own_filters_are_read_from_the_data_folder_and_what_is_listed_can_be_previewed(

@@ -14,10 +14,10 @@ LIST_STATES = {
 DECIDERS = {"rule": "a rule", "model": "the model", "you": "you", "agent": "an agent"}
 PREVIEWED: Mapping[str, str] = {
     "done": "",
-    "waits": "waits for your yes",
+    "waits": "needs your approval",
     "refused": "refused",
     "stays": "stays",
     "model": "ask the model",
     "own": "your own mail",
-    "skipped": "not taken in",
+    "skipped": "skipped by a filter",
 }

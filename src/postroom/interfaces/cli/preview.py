@@ -80,7 +80,7 @@ def preview(
 ) -> None:
     """Show what Postroom would do with mail in an mbox, a Maildir or a folder of .eml files, changing nothing.
 
-    First a summary: how much would leave the inbox, wait for your yes, and be seen first; then, for each message, the
+    First a summary: how much would leave the inbox, need your approval, and be seen first; then, for each message, the
     sender, the subject, the tier and why, and what would be done. With neither --rules nor --starter the rules in use
     are applied, and all starter rules where there are none yet.
 

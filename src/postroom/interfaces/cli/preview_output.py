@@ -10,10 +10,12 @@ from postroom.interfaces.cli.output import cell, clipped, show_list
 from postroom.operations.preview.preview import Previewed
 from postroom.operations.preview.preview_summary import FateTally, ModelCost, Summary
 from postroom.words.mail import PREVIEWED
+from postroom.words.tiers import TIER_RULES
 
 LONGEST_SUBJECT = 60
 LONGEST_SENDER = 34
 MOST_RULES = 30
+SHORT = {each.name: each.short for each in TIER_RULES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def outcome(row: Previewed) -> str:
         case "done":
             return action
         case "waits":
-            return f"{action} (after your yes)"
+            return f"{action} (after your approval)"
         case "refused":
             return f"{action} (refused)"
         case _:
@@ -59,7 +61,7 @@ def headline(summary: Summary) -> str:
     """The preview in one sentence."""
     return (
         f"Of {counted(summary.messages, 'message')}: {summary.leave_inbox:,} would leave the inbox, "
-        f"{summary.wait:,} wait for your yes, {summary.see_first:,} you would see first."
+        f"{summary.wait:,} would need your approval, {summary.see_first:,} you would see first."
     )
 
 
@@ -80,14 +82,14 @@ def _show_summary(shown: Shown) -> None:
         "left as they are": summary.untouched,
         "refused by safety": summary.refused,
         "your own": summary.own,
-        "not taken in": summary.skipped,
+        "skipped by a filter": summary.skipped,
     }
     rest = ", ".join(f"{count:,} {words}" for words, count in more.items() if count)
     typer.echo(f"The others: {rest}." if rest else "There are no others.")
     typer.echo(f"\nrules     {cell(shown.rules)}")
     typer.echo(f"filters   {cell(shown.filters)}")
     typer.echo(f"you       {cell(shown.user)}")
-    counts = {"tier": summary.tiers, "why": summary.tier_rules, "taken in": summary.taken_in}
+    counts = {"tier": summary.tiers, "why": _in_words(summary.tier_rules), "stored": summary.taken_in}
     for name, found in {**counts, "category": summary.categories}.items():
         typer.echo(f"{name:<9} {_percentages(found, summary.messages)}")
     typer.echo(f"problems  {summary.problems:,}")
@@ -118,7 +120,7 @@ def _line(row: Previewed) -> dict[str, object]:
         "would_be_done": outcome(row),
         "rule": " + ".join(row.rules),
         "tier": row.policy_tier,
-        "why": row.assignment_rule,
+        "why": SHORT[row.assignment_rule],
         "from": clipped(row.sender, LONGEST_SENDER),
         "subject": clipped(row.subject, LONGEST_SUBJECT),
     }
@@ -130,6 +132,10 @@ def _show_problems(rows: Iterable[Previewed]) -> None:
         typer.echo("\nProblems:")
     for row in found:
         typer.echo(f"  {cell(row.path)}: {cell(row.problem)}")
+
+
+def _in_words(tier_rules: Mapping[str, int]) -> dict[str, int]:
+    return {SHORT[name]: count for name, count in tier_rules.items()}
 
 
 def _percentages(found: Mapping[str, int], total: int) -> str:

@@ -91,7 +91,7 @@ def _about(shown: Shown) -> str:
 def _numbers(summary: Summary) -> Sequence[tuple[str, int]]:
     return (
         ("would leave the inbox", summary.leave_inbox),
-        ("wait for your yes", summary.wait),
+        ("would need your approval", summary.wait),
         ("you would see first", summary.see_first),
         ("get a label or the like", summary.changed),
         ("stay as they are", summary.untouched),
@@ -101,10 +101,10 @@ def _numbers(summary: Summary) -> Sequence[tuple[str, int]]:
 def _shares(summary: Summary) -> list[Part]:
     found = (
         ("leave the inbox", summary.leave_inbox, "acc"),
-        ("wait for your yes", summary.wait, "ask"),
+        ("would need your approval", summary.wait, "ask"),
         ("get a label or the like", summary.changed, "good"),
         ("stay as they are", summary.untouched + summary.refused, "dim"),
-        ("your own, or not taken in", summary.own + summary.skipped, "hist"),
+        ("your own, or skipped by a filter", summary.own + summary.skipped, "hist"),
     )
     return [Part(f"{name}: {count:,}", count, colour) for name, count, colour in found if count]
 
@@ -112,7 +112,7 @@ def _shares(summary: Summary) -> list[Part]:
 def _fates(tally: FateTally) -> list[Part]:
     return [
         Part("leave the inbox", tally.leave, "acc"),
-        Part("wait for your yes", tally.wait, "ask"),
+        Part("would need your approval", tally.wait, "ask"),
         Part("stay", tally.stay, "good"),
     ]
 

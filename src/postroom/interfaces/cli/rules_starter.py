@@ -58,4 +58,4 @@ def lately(view: StarterView) -> str:
         return f"nothing, of {view.mail:,}"
     parts = [f"{view.matched:,} of {view.mail:,}"]
     parts += [f"{view.leave_inbox:,} leave the inbox"] if view.leave_inbox else ["all stay"]
-    return ", ".join(parts + ([f"{view.wait:,} wait for your yes"] if view.wait else []))
+    return ", ".join(parts + ([f"{view.wait:,} would need your approval"] if view.wait else []))

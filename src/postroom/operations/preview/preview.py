@@ -224,5 +224,5 @@ def _tokens(facts: MessageFacts) -> int:
 
 
 def _unreadable(mail: MailFile, problem: str) -> Previewed:
-    why = "it cannot be taken in"
+    why = "it cannot be read"
     return Previewed("", "", mail.path, "", None, "default", "fallback_default", "skip", [], "skipped", why, problem)

@@ -37,7 +37,7 @@ def doubts_about(
     if leaves:
         found += _about_leaving(facts, policy_tier, categories)
     if waits:
-        found.append(Doubt(2, "it waits for your yes"))
+        found.append(Doubt(2, "it would need your approval"))
     return sorted(found, reverse=True)
 
 
