@@ -1,6 +1,7 @@
 """The live page in a real browser, from the real server, over a feed that the test writes."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -112,18 +113,31 @@ async def test_the_account_in_the_side_bar_follows_what_is_connected(page: Page,
         assert complaints == []
 
 
-async def test_times_are_in_the_language_of_the_page_whatever_the_browser_speaks(browser: Browser) -> None:
+async def test_times_are_of_the_readers_zone_and_in_english_whatever_the_browser_speaks(browser: Browser) -> None:
     feed = ScriptedFeed(line(1, subject="Dinner?"))
-    context = await browser.new_context(locale="de-DE", timezone_id="Europe/Berlin")
+    context = await browser.new_context(locale="de-DE", timezone_id="Australia/Eucla")
     page = await context.new_page()
+    loads: list[str] = []
+    page.on("request", lambda each: loads.append(each.url) if each.is_navigation_request() else None)
     async with dashboard(feed) as address:
         await open_live(page, address)
-        shown = await page.locator("local-time").evaluate_all("all => all.map((each) => each.shadowRoot.textContent)")
-        titles = await page.locator("local-time").evaluate_all(
-            "all => all.map((each) => each.shadowRoot.querySelector('span').title)"
+        time = page.locator("#board time").filter(has_text="4 Mar").first
+        await expect(time).to_contain_text("20:45")
+        title = await time.get_attribute("title")
+        await expect(page.get_by_role("navigation", name="Pages")).to_contain_text("Times in Australia/Eucla")
+        said = await page.evaluate(
+            """() => {
+              const time = document.createElement("relative-time");
+              time.setAttribute("at", new Date(Date.now() - 180_000).toISOString());
+              return time.shadowRoot.textContent;
+            }"""
         )
-    assert "4 Mar, 13:00" in shown
-    assert any(each.startswith("Wednesday") and "4 March 2026" in each for each in titles), titles
+        # The first page was drawn in the zone of the settings, and came again; the second one did not.
+        assert len(loads) == 2
+        await page.goto(address)
+        assert len(loads) == 3
+    assert re.fullmatch(r"Wednesday, 4 March 2026, 20:45:\d\d UTC\+0845", title or "")
+    assert said == "3 min ago"
     await context.close()
 
 
@@ -377,7 +391,8 @@ async def test_without_javascript_the_page_shows_how_things_stand(browser: Brows
         await expect(page.get_by_text("Dinner?")).to_be_visible()
         await expect(page.get_by_text("Live updates need JavaScript")).to_be_visible()
         await expect(page.locator("#link")).to_be_hidden()
-        await expect(page.get_by_text("04 Mar, 12:00:01 UTC")).to_be_visible()
+        await expect(page.get_by_text("with times in UTC")).to_be_visible()
+        await expect(page.get_by_text("4 Mar, 12:00")).to_be_visible()
 
 
 async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from uuid import UUID
 
@@ -121,10 +121,10 @@ class ScriptedFeed(Overview):
     async def spend(self) -> ModelStatus | None:
         return None
 
-    async def hidden_today(self, most: int = 5) -> HiddenToday:
+    async def hidden_today(self, zone: tzinfo | None = None, most: int = 5) -> HiddenToday:
         return HiddenToday(0, ())
 
-    async def today(self) -> Today:
+    async def today(self, zone: tzinfo) -> Today:
         return Today(NOON, (), 0, is_more=False)
 
     async def control_state(self) -> ControlState:

@@ -2,11 +2,13 @@
 
 import unicodedata
 from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroom.interfaces.dashboard.display import clock, iso, several_lines, shown, words
+from postroom.interfaces.dashboard.display import clock, exact, iso, several_lines, shown, words
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=400)
 
@@ -63,10 +65,27 @@ def test_names_from_the_code_become_words_and_labels_stay_as_they_are() -> None:
     assert words("high_priority") == "high priority"
 
 
-def test_times_are_given_in_utc() -> None:
+def test_times_are_those_of_the_readers_zone_and_say_as_much_as_is_open() -> None:
     moment = datetime(2026, 3, 4, 1, 2, 3, tzinfo=timezone(timedelta(hours=5)))
     assert iso(moment) == "2026-03-03T20:02:03Z"
-    assert clock(moment) == "03 Mar, 20:02:03 UTC"
+    same_day, next_day, years_later = *(moment + timedelta(hours=each) for each in (2, 4)), moment.replace(year=2030)
+    assert clock(moment, ZoneInfo("UTC"), same_day) == "20:02:03"
+    assert clock(moment, ZoneInfo("UTC"), next_day) == "3 Mar, 20:02"
+    assert clock(moment, ZoneInfo("Pacific/Auckland"), next_day) == "09:02:03"
+    assert clock(moment, ZoneInfo("UTC"), years_later) == "3 Mar 2026, 20:02"
+    assert exact(moment, ZoneInfo("Europe/Berlin")) == "Tuesday, 3 March 2026, 21:02:03 CET"
+    assert exact(moment, ZoneInfo("Asia/Kathmandu")) == "Wednesday, 4 March 2026, 01:47:03 UTC+0545"
+
+
+@pytest.mark.parametrize(
+    ("at", "shown", "letters"),
+    [("2026-10-25T00:30:00+00:00", "02:30:00", "CEST"), ("2026-10-25T01:30:00+00:00", "02:30:00", "CET"),
+     ("2026-03-29T00:59:59+00:00", "01:59:59", "CET"), ("2026-03-29T01:00:00+00:00", "03:00:00", "CEST")],
+)  # fmt: skip
+def test_the_hours_that_summer_time_repeats_or_skips_are_told_apart(at: str, shown: str, letters: str) -> None:
+    moment, berlin = datetime.fromisoformat(at), ZoneInfo("Europe/Berlin")
+    assert clock(moment, berlin, moment) == shown
+    assert exact(moment, berlin).endswith(f"{shown} {letters}")
 
 
 def test_a_text_of_several_lines_keeps_them_and_nothing_hidden() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from starlette.datastructures import FormData
@@ -18,6 +19,7 @@ from postroom.operations.operation import Argument, Noun, form
 
 NOW = datetime(2026, 11, 19, 12, tzinfo=UTC)
 ID = UUID(int=7)
+BERLIN = ZoneInfo("Europe/Berlin")
 NOUN = Noun("Nothing")
 
 
@@ -37,7 +39,7 @@ async def nothing(
 
 def read(*fields: tuple[str, str]) -> dict[str, Any]:
     by: Any = None
-    filled = Form(FormData([("name", "mara"), *fields]), {"id": str(ID)}, OWNER, "/", by)
+    filled = Form(FormData([("name", "mara"), *fields]), {"id": str(ID)}, OWNER, "/", BERLIN, by)
     return read_form(NOUN.operations[0], filled, NOW)
 
 
@@ -57,9 +59,12 @@ def test_a_ticked_box_is_true():
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("now", NOW), ("7d", NOW - timedelta(days=7)), ("2026-11-01", datetime(2026, 11, 1, tzinfo=UTC))],
-)
-def test_a_time_is_a_day_a_span_back_or_now(typed: str, meant: datetime):
+    [
+        ("now", NOW), ("7d", NOW - timedelta(days=7)), ("2026-10-26", datetime(2026, 10, 25, 23, tzinfo=UTC)),
+        ("2026-10-25", datetime(2026, 10, 24, 22, tzinfo=UTC)), ("2026-03-30", datetime(2026, 3, 29, 22, tzinfo=UTC)),
+    ],
+)  # fmt: skip
+def test_a_time_is_a_day_of_the_reader_a_span_back_or_now(typed: str, meant: datetime):
     assert read(("since", typed))["since"] == meant
 
 
@@ -70,6 +75,7 @@ def test_a_time_is_a_day_a_span_back_or_now(typed: str, meant: datetime):
         ("hours", "", "hours: is empty; fill it in"),
         ("hours", "1e1", "hours: '1e1' is no number; write it in digits"),
         ("hours", "25", "hours: 25 is out of range; use 1 to 24"),
+        ("since", "2026-02-30", "since: '2026-02-30' is not a day"),
         ("since", "", "since: is empty; fill it in"),
         ("chosen", "x", "chosen: 'x' is no id; open it from the list"),
         ("ids", "x", "ids: is no field of this form; open the page again"),
@@ -79,5 +85,5 @@ def test_a_wrong_field_is_named(field: str, typed: str, refusal: str):
     by: Any = None
     fields = FormData({"name": "mara", field: typed})
     with pytest.raises(BadInput) as refused:
-        read_form(NOUN.operations[0], Form(fields, {"id": str(ID)}, OWNER, "/", by), NOW)
+        read_form(NOUN.operations[0], Form(fields, {"id": str(ID)}, OWNER, "/", BERLIN, by), NOW)
     assert str(refused.value).startswith(refusal)

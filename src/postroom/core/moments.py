@@ -1,8 +1,9 @@
 """Times as people write them: a span such as `12h` or `30d` relative to now, or a time with its offset."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
+from postroom.core.days import start_of
 from postroom.core.errors import BadInput
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,10 +35,13 @@ def _read(option: str, text: str, now: datetime, *, ahead: bool) -> datetime:
         raise BadInput(option, f"{text!r} is not a time", REMEDY) from None
 
 
-def read_start(option: str, text: str, now: datetime) -> datetime:
-    """Return the time that something begins at: `now`, a span back, a day (its beginning, UTC), or a time."""
+def read_start(option: str, text: str, now: datetime, zone: tzinfo = UTC) -> datetime:
+    """Return the time that something begins at: `now`, a span back, a day (its beginning in the zone), or a time."""
     if text == "now":
         return now
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
-        text = f"{text}T00:00:00+00:00"
+        try:
+            return start_of(date.fromisoformat(text), zone)
+        except (ValueError, OverflowError):
+            raise BadInput(option, f"{text!r} is not a day", "write it as 2027-01-31") from None
     return read_moment(option, text, now, ahead=False)

@@ -1,4 +1,4 @@
-"""The boards of one page: one for each address, filters included, and role that somebody has open.
+"""The boards of one page: one for each address, filters included, role and time zone that somebody has open.
 
 Tabs with the same board share one reader. The board is rendered without knowing for whom: where a form needs the
 visitor's token it holds a marker, which no text from outside can contain, and each visitor gets their own copy.
@@ -84,7 +84,7 @@ class Boards:
         visitor: Visitor = visit.visitor
         is_personal = self._personal or visit.refused
         own = [visitor.name, visitor.form_token, visit.refused] if is_personal else []
-        return (visit.address, visitor.role, *own)
+        return (visit.address, visitor.role, visit.zone.key, *own)
 
     def _forget_idle(self) -> None:
         if len(self._boards) >= MAX_IDLE:

@@ -6,12 +6,12 @@ label with its numbers for those who do not see it, and each mark a title for th
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from math import ceil, cos, floor, log10, pi, sin
 
 from markupsafe import Markup
 
-from postroom.interfaces.dashboard.display import span
+from postroom.interfaces.dashboard.display import day, span, zone_letters
 
 WIDTH, HEIGHT = 480, 170
 """The size of half a page, where most charts stand: words drawn in it keep their size."""
@@ -105,9 +105,15 @@ def donut(parts: Iterable[Part], caption: str) -> Markup:
 
 
 def stacked_bars(
-    moments: Sequence[datetime], series: Sequence[Series], unit: str = "", *, limit: float | None = None
+    moments: Sequence[datetime],
+    series: Sequence[Series],
+    unit: str = "",
+    *,
+    limit: float | None = None,
+    zone: tzinfo = UTC,
 ) -> Markup:
     """Draw how much there was in each span of time, the parts of each on top of one another; `limit` as in `lines`."""
+    moments = [each.astimezone(zone) for each in moments]
     sums = [sum(values) for values in zip(*(each.values for each in series), strict=True)] if series else []
     axis = _Axis(max(*sums, limit or 0, 0), unit)
     width = (WIDTH - LEFT - RIGHT) / max(1, len(moments))
@@ -132,8 +138,10 @@ def lines(
     *,
     limit: float | None = None,
     highest: float | None = None,
+    zone: tzinfo = UTC,
 ) -> Markup:
     """Draw values over time as lines; `limit` is a dashed line that they should stay under."""
+    moments = [each.astimezone(zone) for each in moments]
     largest = max((value for each in series for value in each.values), default=0)
     axis = _Axis(highest if highest is not None else max(largest, limit or 0), unit)
     width = (WIDTH - LEFT - RIGHT) / max(1, len(moments) - 1)
@@ -288,14 +296,17 @@ def _round_step(highest: float) -> float:
 
 
 def _times(moments: Sequence[datetime], width: float) -> Markup:
-    """Write about six times under the chart. They are in UTC, which the page says."""
+    """Write about six times under the chart, each in its zone."""
     drawn = Markup()
     if not moments:
         return drawn
-    lasts = (moments[-1] - moments[0]).total_seconds()
-    form = "%H:%M" if lasts <= CLOCK_UP_TO_S else "%d %b" if lasts <= DAYS_UP_TO_S else "%b %Y"
+    # The difference of two times of one zone would be that of their clocks, which summer time moves.
+    lasts = moments[-1].timestamp() - moments[0].timestamp()
     for index in range(0, len(moments), max(1, ceil(len(moments) / 6))):
-        text = moments[index].strftime(form)
+        at = moments[index]
+        text = f"{at:%H:%M}" if lasts <= CLOCK_UP_TO_S else day(at)
+        if lasts > DAYS_UP_TO_S:
+            text = f"{text.partition(' ')[2]} {at.year}"
         x = LEFT + index * width
         anchor = "end" if x > WIDTH - 40 else "start"
         drawn += Markup('<text x="{:.1f}" y="{}" text-anchor="{}">{}</text>').format(x, HEIGHT - 6, anchor, text)
@@ -316,7 +327,7 @@ def _summary(values: Sequence[float]) -> str:
 
 
 def _moment_text(moment: datetime) -> str:
-    return moment.strftime("%d %b %H:%M UTC")
+    return f"{day(moment)}, {moment:%H:%M} {zone_letters(moment)}"
 
 
 def _slice(start: float, share: float) -> str:

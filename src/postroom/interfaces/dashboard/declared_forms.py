@@ -1,7 +1,7 @@
 """The forms that the table of operations declares: their fields are the arguments of the operation."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, Literal, get_args, get_origin
 from uuid import UUID
 
@@ -58,7 +58,7 @@ def read_form(operation: Operation, form: Form, now: datetime) -> dict[str, Any]
         if in_address is not None and each.type is UUID:
             given[name] = read_id(in_address, NotFound(f"there is no such {name}"))
         elif found := in_address or (form.texts(name) if _is_list(each.type) else form.text(name)):
-            given[name] = _read(name, each, found, now)
+            given[name] = _read(name, each, found, now, form.zone)
         elif each.default is REQUIRED or _is_left_empty(name, each, form):
             raise BadInput(name, "is empty", "choose at least one" if _is_list(each.type) else "fill it in")
     arguments = form_of_arguments(f"{operation.id}_form", operation.arguments)
@@ -73,7 +73,7 @@ def _check_names(operation: Operation, form: Form) -> None:
             raise BadInput(shown_name(name), "is no field of this form", "open the page again")
 
 
-def _read(name: str, argument: OperationArgument, found: str | list[str], now: datetime) -> object:
+def _read(name: str, argument: OperationArgument, found: str | list[str], now: datetime, zone: tzinfo) -> object:
     """Return choices, ids, numbers and times as people write them; anything else as it is."""
     kinds = _kinds(argument.type)
     if isinstance(found, list):
@@ -86,7 +86,7 @@ def _read(name: str, argument: OperationArgument, found: str | list[str], now: d
         return _number(name, argument, found)
     if datetime in kinds:
         is_ahead = argument.argument.is_ahead
-        return read_moment(name, found, now, ahead=True) if is_ahead else read_start(name, found, now)
+        return read_moment(name, found, now, ahead=True) if is_ahead else read_start(name, found, now, zone)
     return found
 
 

@@ -6,7 +6,7 @@ above, and subjects of ten kilobytes.
 """
 
 import unicodedata
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from uuid import UUID
 
 import orjson
@@ -14,6 +14,12 @@ import orjson
 from postroom.core.short_ids import short_id
 
 MARKS_PER_LETTER = 4
+# Not those of the process's locale: pages are in English.
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
 TIER_KINDS = {
     **{"high_priority": "high", "interactive": "int", "default": "def", "history": "hist"},
     **{"p0": "high", "p1": "int", "p2": "def", "p3": "hist", "P0": "high", "P1": "int", "P2": "def", "P3": "hist"},
@@ -84,9 +90,30 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def clock(moment: datetime) -> str:
-    """Format the time for browsers without JavaScript; otherwise the page shows the reader's own time zone."""
-    return moment.astimezone(UTC).strftime("%d %b, %H:%M:%S UTC")
+def clock(moment: datetime, zone: tzinfo, now: datetime) -> str:
+    """Format a time in a zone: `21:48:07` today, `4 Mar, 21:48` this year, `4 Mar 2025, 21:48` before or after."""
+    local, today = moment.astimezone(zone), now.astimezone(zone)
+    if local.date() == today.date():
+        return f"{local:%H:%M:%S}"
+    return f"{day(local)}{'' if local.year == today.year else f' {local.year}'}, {local:%H:%M}"
+
+
+def exact(moment: datetime, zone: tzinfo) -> str:
+    """Format a time so that nothing is open: `Wednesday, 4 March 2026, 21:48:07 CET`."""
+    local = moment.astimezone(zone)
+    weekday, month = WEEKDAYS[local.weekday()], MONTHS[local.month - 1]
+    return f"{weekday}, {local.day} {month} {local.year}, {local:%H:%M:%S} {zone_letters(local)}"
+
+
+def day(local: date) -> str:
+    """Format a day: `4 Mar`."""
+    return f"{local.day} {MONTHS[local.month - 1][:3]}"
+
+
+def zone_letters(local: datetime) -> str:
+    """Return how a zone is called at a time of its own: `CET`, `UTC`, or `UTC+0530` where it has no letters."""
+    letters = local.tzname() or "UTC"
+    return letters if letters[:1].isalpha() else f"UTC{letters}"
 
 
 def span(length: timedelta | float) -> str:

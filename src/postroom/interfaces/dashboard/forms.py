@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import quote, urlsplit
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
@@ -54,6 +55,8 @@ class Form:
     visitor: Visitor
     back: str
     """The address of the page that it was submitted from, filters included."""
+    zone: ZoneInfo
+    """The time zone of whoever sent it: days in it begin there."""
     by: Caller
     """Who asks for the change: the person, with the reason in the form if there is one."""
 
@@ -158,7 +161,7 @@ def form_route(
             await request.close()  # of uploaded files
 
     async def answered(request: Request) -> Response:
-        form = admit(*await _check_form(request, role))
+        form = admit(*await _check_form(request, role), site.zone_of(request))
         if not allowed.is_fresh or form.visitor.is_fresh:
             return await carry_out(form, is_in_place=IN_PLACE in request.headers)
         live, kept = session_of(request), form.kept(address)
@@ -166,16 +169,17 @@ def form_route(
             return sent_to_prove(form.back)
         return await site.ask_again(request, live, kept)
 
-    async def repeated(_request: Request, live: LiveSession, kept: KeptForm, late: str) -> Response:
+    async def repeated(request: Request, live: LiveSession, kept: KeptForm, late: str) -> Response:
         _check_role(live.visitor, role)
         if late:
             return refuse(site, live.visitor, kept, ("", late), is_secret)
-        return await carry_out(admit(FormData([*kept.fields]), kept.parameters, live.visitor, kept.back))
+        zone = site.zone_of(request)
+        return await carry_out(admit(FormData([*kept.fields]), kept.parameters, live.visitor, kept.back, zone))
 
-    def admit(fields: FormData, parameters: Mapping[str, str], visitor: Visitor, back: str) -> Form:
+    def admit(fields: FormData, parameters: Mapping[str, str], visitor: Visitor, back: str, zone: ZoneInfo) -> Form:
         given = fields.get("reason")
         signed = signature_of(visitor, given.strip() if isinstance(given, str) and given.strip() else reason)
-        return Form(fields, parameters, visitor, back, Caller(site.parts.database, signed, site.parts.clock))
+        return Form(fields, parameters, visitor, back, zone, Caller(site.parts.database, signed, site.parts.clock))
 
     async def carry_out(form: Form, *, is_in_place: bool = False) -> Response:
         try:

@@ -87,7 +87,7 @@ class DashboardPage(ABC):
 
     async def _board(self, visit: Visit) -> str:
         values = await self.read(visit)
-        shared = {"account": await self._site.account(), "waiting": await self._site.waiting()}
+        shared = {"account": await self._site.account(), "waiting": await self._site.waiting(), "zone": visit.zone}
         board = self._site.render(
             "board.html", template=self.template, visit=visit, form_token=TOKEN_MARKER, **shared, **values
         )
@@ -95,7 +95,7 @@ class DashboardPage(ABC):
         return fill_in(board, refused) if refused and refused.person == visit.visitor.name else board
 
     async def _show(self, request: Request) -> Response:
-        visit = Visit.of(request, request.url.path)
+        visit = Visit.of(request, request.url.path, self._site.zone_of(request))
         try:
             board, account = await self._boards.board(visit), await self._site.account()
         except (NotFound, BadInput) as error:
@@ -107,13 +107,13 @@ class DashboardPage(ABC):
         said = said_before(request)
         is_at_field = visit.refused and PROBLEM in board
         values = {"board": board, "said": None if is_at_field else said, "events": _events(visit), "account": account}
-        values |= {"back": visit.address, "form_token": masked_form_token(visit.visitor)}
+        values |= {"back": visit.address, "form_token": masked_form_token(visit.visitor), "zone": visit.zone}
         document = self._site.render("shell.html", page=self, visit=visit, **values)
         response = HTMLResponse(document) if self.has_secret else page_response(request, document)
         return forget_said(response) if said else response
 
     async def _stream(self, request: Request) -> Response:
-        visit = Visit.of(request, request.url.path.removeprefix(EVENTS) or "/")
+        visit = Visit.of(request, request.url.path.removeprefix(EVENTS) or "/", self._site.zone_of(request))
         if not self._boards.has_room_for(visit.visitor):
             raise HTTPException(UNAVAILABLE, headers={"Retry-After": "5"})
         if request.method == "HEAD":

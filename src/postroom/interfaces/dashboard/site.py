@@ -4,21 +4,25 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from zoneinfo import ZoneInfo
 
 from jinja2 import BaseLoader, ChoiceLoader, FileSystemLoader
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from postroom import __version__
+from postroom.core.days import zone_named
 from postroom.interfaces.dashboard.assets import load_assets
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
 from postroom.interfaces.dashboard.compression import accepts_gzip
 from postroom.interfaces.dashboard.drafts import Drafts
 from postroom.interfaces.dashboard.flow import flow
 from postroom.interfaces.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
+from postroom.interfaces.dashboard.reader_zone import reader_zone
 from postroom.interfaces.dashboard.refused_forms import RefusedForm
 from postroom.interfaces.dashboard.rendering import make_environment
+from postroom.interfaces.dashboard.windows import per
 from postroom.operations.parts import Parts
 from postroom.words.problems import PAGE_ERRORS, UNKNOWN_PAGE_ERROR
 
@@ -52,7 +56,10 @@ class Site:
         self._environment = make_environment(
             asset={name: asset.address for name, asset in self._assets.items()},
             started_at=parts.clock(),
+            current_time=parts.clock,
+            zone=zone_named(parts.settings.time_zone),
             flow=flow,
+            per=per,
             version=__version__,
             navigation=self.navigation,
             place_of=place_of,
@@ -61,6 +68,10 @@ class Site:
 
     def render(self, name: str, /, **values: object) -> str:
         return self._environment.get_template(name).render(values)
+
+    def zone_of(self, request: HTTPConnection) -> ZoneInfo:
+        """Return the zone in which pages are drawn for this reader: the browser's, or that of the settings."""
+        return reader_zone(request, zone_named(self.parts.settings.time_zone))
 
     def add_templates(self, folder: Path) -> None:
         """Let a page of another package use templates of its own."""

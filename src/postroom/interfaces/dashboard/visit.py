@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from postroom.core.errors import BadInput
 from postroom.core.visitors import PersonRole, Visitor
 from postroom.interfaces.dashboard.visiting import visitor_of
 
+UTC = ZoneInfo("UTC")
 LONGEST_FILTER = 500
 REFUSED = "refused"
 """The parameter of an address that names a form to show again."""
@@ -36,15 +38,17 @@ class Visit:
     """The parts of the path that have names, such as the id of a message."""
     filters: Mapping[str, str]
     visitor: Visitor
+    zone: ZoneInfo = UTC
+    """The reader's time zone."""
     refused: str = ""
     """The id of a form that was refused, which the page shows again."""
 
     @classmethod
-    def of(cls, request: Request, path: str) -> "Visit":
+    def of(cls, request: Request, path: str, zone: ZoneInfo) -> "Visit":
         check_storable({**request.path_params, **request.query_params})
         filters = {name: value for name, value in sorted(request.query_params.items()) if value}
         refused = filters.pop(REFUSED, "")
-        return cls(path, request.path_params, filters, visitor_of(request), refused)
+        return cls(path, request.path_params, filters, visitor_of(request), zone, refused)
 
     @property
     def address(self) -> str:

@@ -15,7 +15,7 @@ from uuid import UUID
 from postroom.core.access import ANSWER_AGAIN
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput
-from postroom.operations.accounts.accounts import AccountName, acting_words, find_account
+from postroom.operations.accounts.accounts import AccountName, find_account
 from postroom.operations.caller import Caller
 from postroom.operations.mail.reclassify import MOST, decide_all_again
 from postroom.operations.nouns import CONNECTORS
@@ -63,7 +63,7 @@ async def plan_acting(database: Database, name: str, since: datetime, clock: Clo
 
 def _describe_acting(acting: ActingAccount, _given: Mapping[str, Any]) -> str:
     again = f" Deciding again about {counted(acting.messages, 'message')}." if acting.messages else ""
-    return f"Postroom acts on mail of {acting.account.email} {acting_words(acting.acts_from)}.{again}"
+    return f"Postroom acts on mail of {acting.account.email}.{again}"
 
 
 @CONNECTORS.operation(

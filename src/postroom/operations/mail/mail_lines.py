@@ -115,14 +115,14 @@ class MailPage(Page[MailLine]):
 
 
 def read_since(text: str, now: datetime, zone: tzinfo = UTC) -> datetime:
-    """Read the beginning of a list: `today`, a span such as 24h, or a time. Raise BadInput."""
+    """Read the beginning of a list: `today`, a span such as 24h, a day in the zone, or a time. Raise BadInput."""
     if text == TODAY:
         return day_began(now, zone)
     if (span := SPANS.get(text)) is not None:
         return now - span
     try:
         at = datetime.fromisoformat(text)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+        return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError):
         remedy = f"choose one of {', '.join((TODAY, *SPANS))}, or a day such as 2026-11-01"
         raise BadInput("since", f"{text[:40]!r} is no time", remedy) from None

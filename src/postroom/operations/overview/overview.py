@@ -104,18 +104,18 @@ class Overview:
             return None
         return await model_status(self.database, self.model, self.clock, zone=self.zone)
 
-    async def hidden_today(self, most: int = 5) -> HiddenToday:
-        """Return what was hidden since the owner's midnight and not brought back."""
-        since = day_began(self.clock(), self.zone)
+    async def hidden_today(self, zone: tzinfo | None = None, most: int = 5) -> HiddenToday:
+        """Return what was hidden since the reader's midnight, or the owner's, and not brought back."""
+        since = day_began(self.clock(), zone or self.zone)
         count = await count_hidden(self.database, since)
         if not count:
             return HiddenToday(0, ())
         asked = MailQuestion(kind="mail", state="hidden", since=since)
         return HiddenToday(count, (await list_lines(self.database, asked, most)).lines)
 
-    async def today(self) -> Today:
-        """Return what was done since the owner's midnight and not undone."""
-        return await read_today(self.database, self.clock(), self.zone)
+    async def today(self, zone: tzinfo) -> Today:
+        """Return what was done since the reader's midnight and not undone."""
+        return await read_today(self.database, self.clock(), zone)
 
     async def count_waiting(self) -> int:
         """Return the number of actions that wait for a yes."""

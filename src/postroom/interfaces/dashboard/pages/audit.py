@@ -52,12 +52,14 @@ class AuditPage(DashboardPage):
         return [Route("/audit.csv", self._csv, methods=["GET"]), Route("/audit.jsonl", self._jsonl, methods=["GET"])]
 
     async def _csv(self, request: Request) -> Response:
-        visit = Visit.of(request, self.address)
+        visit = Visit.of(request, self.address, self._site.zone_of(request))
         return _download(self._lines(visit, _csv_line, _row(COLUMNS)), "text/csv; charset=utf-8", "audit.csv")
 
     async def _jsonl(self, request: Request) -> Response:
         return _download(
-            self._lines(Visit.of(request, self.address), _json_line), "application/x-ndjson", "audit.jsonl"
+            self._lines(Visit.of(request, self.address, self._site.zone_of(request)), _json_line),
+            "application/x-ndjson",
+            "audit.jsonl",
         )
 
     async def _lines(self, visit: Visit, line: WriteLine, first: str = "") -> AsyncIterator[str]:

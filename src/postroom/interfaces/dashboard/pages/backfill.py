@@ -1,10 +1,11 @@
 """Backfills: those at work with their progress and spend, those before, and each with its estimate beside the truth."""
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from uuid import UUID
 
 from postroom.core.backfill.job import FoundMail
+from postroom.core.days import start_of, zone_named
 from postroom.core.errors import NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.ids import read_id
@@ -47,7 +48,7 @@ class BackfillJobPage(DashboardPage):
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         detail = await self._parts.backfill_reader.detail(job_id(visit.parameters))
-        days = _each_day(detail.days)
+        days, zone = _each_day(detail.days), zone_named(self._settings.backfill.time_zone)
         return {
             "line": detail.line,
             "outcome": detail.outcome,
@@ -56,7 +57,8 @@ class BackfillJobPage(DashboardPage):
                 year: _by_category(detail.found, year) for year in dict.fromkeys(each.year for each in detail.found)
             },
             "audit": detail.audit,
-            "day_moments": [datetime.combine(day, time(), UTC) for day in days],
+            "day_moments": [start_of(day, zone) for day in days],
+            "day_zone": zone,
             "day_series": [
                 Series("spent, in dollars", [micros / MICROS_PER_DOLLAR for micros in days.values()], "hist")
             ],

@@ -74,6 +74,7 @@ class NewBackfillPage(DashboardPage):
             "categories": list(CATEGORIES),
             "plan": {each.category: each for each in planned_backfills(self._today())},
             "today": self._today(),
+            "day_zone": self._backfills.zone,
             "patience_s": int(LONGEST_WAIT.total_seconds()),
             "part": Part,
             **WORDS,

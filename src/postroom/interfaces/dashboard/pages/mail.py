@@ -4,7 +4,7 @@ What is done here to mail can be taken back, except deleting it for good, which 
 """
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from urllib.parse import quote, urlencode
 
 from starlette.routing import Route
@@ -60,9 +60,7 @@ class MailPage(DashboardPage):
         return {
             "page_of_mail": page,
             "counts": counts,
-            "hidden_today": await count_hidden(
-                self._database, read_since(TODAY, self._clock(), self._parts.policy.zone)
-            ),
+            "hidden_today": await count_hidden(self._database, read_since(TODAY, self._clock(), visit.zone)),
             "most_counted": MOST_COUNTED,
             "accounts": [each.email for each in await list_accounts(self._database) if each.state != "removed"],
             "chosen": {name: visit.filters[name] for name in FILTERS if name in visit.filters},
@@ -84,13 +82,13 @@ class MailPage(DashboardPage):
             visit.choice("state", STATES, STATES[0]) if "state" in visit.filters else None,
             visit.choice("by", BY, BY[0]) if "by" in visit.filters else None,
             visit.text("account"),
-            self._since(visit.text("since")),
+            self._since(visit.text("since"), visit.zone),
             visit.text("before"),
             visit.text("category"),
         )
 
-    def _since(self, given: str | None) -> datetime | None:
-        return None if given is None else read_since(given, self._clock(), self._parts.policy.zone)
+    def _since(self, given: str | None, zone: tzinfo) -> datetime | None:
+        return None if given is None else read_since(given, self._clock(), zone)
 
     async def _opened(self, visit: Visit) -> Mapping[str, object]:
         name = visit.text("open")
@@ -109,7 +107,7 @@ class MailPage(DashboardPage):
 
     async def _bring_back(self, form: Form) -> Confirmation:
         """Undo all that was hidden since then; without a time, ever."""
-        selection = UndoSelection(since=self._since(form.text("since") or None), hidden=True)
+        selection = UndoSelection(since=self._since(form.text("since") or None, form.zone), hidden=True)
         undone = await undo_selection(form.by, selection)
         if not undone.actions and not undone.canceled:
             return Confirmation("Nothing to undo.")

@@ -134,7 +134,7 @@ class StartPage(FirstLookPage):
             seen = self._see(await self._remember(form))
         except (BadInput, NotFound, Refused) as error:
             return HTMLResponse(self._site.render("start/stale.html", problem=str(error), to=form.back))
-        return HTMLResponse(self._site.render("start/counted.html", seen=seen))
+        return HTMLResponse(self._site.render("start/counted.html", seen=seen, zone=form.zone))
 
     async def _choose(self, form: Form) -> Response:
         account = await self._remember(form)

@@ -38,7 +38,7 @@ def off_routes(site: Site) -> list[Route]:
     """The page where sign-in is off: it says so."""
 
     async def show(request: Request) -> Response:
-        return HTMLResponse(site.render("sign_in/off.html", **await in_shell(site, visitor_of(request))))
+        return HTMLResponse(site.render("sign_in/off.html", **await in_shell(site, request, visitor_of(request))))
 
     return [Route(ADDRESS, show, methods=["GET"])]
 
@@ -50,11 +50,18 @@ class Titled:
     title: str
 
 
-async def in_shell(site: Site, visitor: Visitor, said: Said | None = None) -> Mapping[str, object]:
+async def in_shell(site: Site, request: Request, visitor: Visitor, said: Said | None = None) -> Mapping[str, object]:
     """The values of the shell around a page that is not live."""
-    visit = Visit(ADDRESS, {}, {}, visitor)
+    visit = Visit(ADDRESS, {}, {}, visitor, site.zone_of(request))
     shared = {"account": await site.account(), "waiting": await site.waiting()}
-    return {"page": Titled("Sign-in"), "visit": visit, "said": said, **shared, "form_token": masked_form_token(visitor)}
+    return {
+        "page": Titled("Sign-in"),
+        "visit": visit,
+        "said": said,
+        **shared,
+        "form_token": masked_form_token(visitor),
+        "zone": visit.zone,
+    }
 
 
 class OwnSignInPage:
@@ -139,7 +146,7 @@ class OwnSignInPage:
             secret=offered,
             app_address=app_address,
             qr=qr_code(app_address) if own.has_password and not own.has_codes else None,
-            **await in_shell(self._site, live.visitor, said),
+            **await in_shell(self._site, request, live.visitor, said),
             **place(request),
         )
         if refused is not None and refused.field:

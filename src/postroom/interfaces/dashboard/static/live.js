@@ -1,5 +1,5 @@
-// What htmx leaves to the page: the state of the connection, times in the reader's time zone, a mark on new rows, and
-// throttled announcements for screen readers. htmx does the swapping, from the attributes of #board.
+// What htmx leaves to the page: the state of the connection, times relative to now, a mark on new rows, and throttled
+// announcements for screen readers. htmx does the swapping, from the attributes of #board.
 "use strict";
 
 (() => {
@@ -20,8 +20,9 @@
     ended: "Signed out: sign in in another tab",
   };
 
-  const clock = new Intl.DateTimeFormat(LANGUAGE, { timeStyle: "medium" });
   const board = document.getElementById("board");
+  // In the zone in which the server drew the page.
+  const clock = new Intl.DateTimeFormat(LANGUAGE, { timeStyle: "medium", timeZone: board.dataset.zone });
   const link = document.getElementById("link");
   const announcer = document.getElementById("announcer");
   let connection = null;
@@ -157,9 +158,6 @@
   link.hidden = !board.hasAttribute("hx-sse:connect"); // a page without a stream says nothing about one
   countWaiting();
 
-  const date = new Intl.DateTimeFormat(LANGUAGE, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-
-  const exact = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: "full", timeStyle: "long" });
   const relative = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: "auto", style: "short" });
   const UNITS = [["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]];
 
@@ -169,9 +167,11 @@
     return relative.format(Math.trunc(seconds / size), unit);
   }
 
-  // The shadow DOM shows the local time; the text inside, which htmx compares with the server's, stays unchanged.
-  class LocalTime extends HTMLElement {
-    static observedAttributes = ["at", "relative"];
+  // The shadow DOM shows how long ago; the text inside, which htmx compares with the server's, stays unchanged, and is
+  // what stands on paper.
+  const paper = matchMedia("print");
+  class RelativeTime extends HTMLElement {
+    static observedAttributes = ["at"];
     static all = new Set();
     #shown = document.createElement("span");
 
@@ -180,17 +180,16 @@
       this.attachShadow({ mode: "open" }).append(this.#shown);
     }
 
-    connectedCallback() { LocalTime.all.add(this); }
-    disconnectedCallback() { LocalTime.all.delete(this); }
+    connectedCallback() { RelativeTime.all.add(this); }
+    disconnectedCallback() { RelativeTime.all.delete(this); }
     attributeChangedCallback() { this.show(); }
 
     show() {
-      const moment = new Date(this.getAttribute("at"));
-      const today = moment.toDateString() === new Date().toDateString();
-      this.#shown.textContent = this.hasAttribute("relative") ? sinceNow(moment) : (today ? clock : date).format(moment);
-      this.#shown.title = exact.format(moment);
+      this.#shown.textContent = paper.matches ? this.textContent : sinceNow(new Date(this.getAttribute("at")));
     }
   }
-  customElements.define("local-time", LocalTime);
-  setInterval(() => { for (const each of LocalTime.all) if (each.hasAttribute("relative")) each.show(); }, TICK_MS);
+  customElements.define("relative-time", RelativeTime);
+  const showAll = () => { for (const each of RelativeTime.all) each.show(); };
+  paper.addEventListener("change", showAll);
+  setInterval(showAll, TICK_MS);
 })();

@@ -80,7 +80,7 @@ class NewRulePage(DashboardPage):
     async def _check(self, form: Form) -> Response:
         edited = edited_from(form)
         checked = await check(edited, self._editor.matcher)
-        return HTMLResponse(self._site.render("rules/checked.html", checked=checked, edited=edited))
+        return HTMLResponse(self._site.render("rules/checked.html", checked=checked, edited=edited, zone=form.zone))
 
     async def _keep(self, form: Form) -> Response:
         """Keep what is written and show it again: checked, with one more row, or written the other way."""
