@@ -244,7 +244,7 @@ def test_every_check_of_the_doctor_is_in_the_reference():
     rows = [row for row in page.splitlines() if row.startswith("| `")]
     listed = {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
     code = "".join(file.read_text("utf-8") for file in (ROOT / "src/postroom/operations").rglob("*check*.py"))
-    made = set(re.findall(r'(?:Check|passes_if)\(\s*"([a-z][a-z ]+)"', code))
+    made = set(re.findall(r'(?:(?:Check|passes_if)\(\s*|\bname = )"([a-z][a-z -]+)"', code))
     assert len(made) > 20
     assert made - listed == set()
 
