@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from postroom.store.people.tokens import list_tokens
-from support.axe import grave_violations
+from support.axe import violations
 from support.clocks import ManualClock
 from support.signed_in import PASSWORD, Pages, running_pages
 from support.sqlite import new_sqlite
@@ -61,7 +61,7 @@ async def test_a_refused_form_keeps_its_fields_through_updates_and_is_sent_after
     await send_token_form(page, pages, "helper")
     await expect(page.locator("#link")).to_have_text("Live")
     await shows_the_form_again(page, "helper")
-    assert await grave_violations(page) == []
+    assert await violations(page) == []
     await page.get_by_label("Endpoint, for connectors").fill("gmail:user:ada@example.com")
     pages.clock.forward(11 * 60)
     await page.get_by_role("button", name="Make the token").click()
@@ -73,7 +73,7 @@ async def test_a_refused_form_keeps_its_fields_through_updates_and_is_sent_after
     await page.get_by_role("button", name="Copy").click()
     await expect(page.get_by_role("status")).to_have_text("Copied.")
     assert await page.evaluate("navigator.clipboard.readText()") == secret
-    assert await grave_violations(page) == []
+    assert await violations(page) == []
     (token,) = await pages.database.run(list_tokens())
     assert (token.name, token.identity) == ("helper", "gmail:user:ada@example.com")
 
@@ -104,4 +104,4 @@ async def test_what_may_not_be_copied_is_selected_and_codes_are_set_up_by_a_pict
         "This is not the one that the app shows now. Enter the secret into the app, then its code."
     )
     assert await page.locator("#copied").text_content() == selected, "the app has this secret by now"
-    assert await grave_violations(page) == []
+    assert await violations(page) == []

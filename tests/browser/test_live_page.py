@@ -18,7 +18,7 @@ from postroom.operations.overview.overview import Overview
 from postroom.settings.sections import ModelSettings
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
@@ -214,7 +214,7 @@ async def test_an_account_that_loses_its_consent_shows_what_to_do_without_a_relo
             await page.set_viewport_size({"width": width, "height": 800})
             for scheme in ("light", "dark"):
                 await page.emulate_media(color_scheme=scheme)
-                assert await grave_violations(page) == []
+                assert await violations(page) == []
 
         feed.put_accounts(*bad)
         await expect(shown).to_have_count(len(ATTACKS))
@@ -421,9 +421,9 @@ async def test_the_page_is_accessible_in_either_scheme_and_on_a_phone(page: Page
             await page.set_viewport_size({"width": width, "height": 800})
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             await page.emulate_media(color_scheme="light")
-            assert await grave_violations(page) == []
+            assert await violations(page) == []
             await page.emulate_media(color_scheme="dark")
-            assert await grave_violations(page) == []
+            assert await violations(page) == []
 
 
 async def test_everything_is_stopped_after_a_question_and_let_go_on(
@@ -437,10 +437,10 @@ async def test_everything_is_stopped_after_a_question_and_let_go_on(
         await page.get_by_role("button", name="Pause everything").click()
         dialog = page.get_by_role("dialog", name="Pause everything?")
         await expect(dialog).to_contain_text("sends nothing until you resume")
-        assert await grave_violations(page) == []
+        assert await violations(page) == []
         await dialog.get_by_role("button", name="Pause everything").click()
         await expect(status).to_contain_text("Paused")
-        assert await grave_violations(page) == []
+        assert await violations(page) == []
         await page.get_by_role("button", name="Resume").click()
         dialog = page.get_by_role("dialog", name="Resume?")
         await expect(dialog).to_contain_text("Nothing waits")

@@ -18,7 +18,7 @@ from postroom.interfaces.http.serve import serving
 from postroom.store.engine.opening import open_database
 from postroom.system.http_server.listening import open_listener
 from postroom.system.http_server.serving import serving_on
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.folder_mailbox import FolderMailbox, Folders
 from support.gates import OpenGate
@@ -183,7 +183,7 @@ async def test_in_the_frame_nothing_is_loaded_run_submitted_or_opened(
             box = await page.locator("#html").bounding_box()
             assert box is not None
             assert box["width"] < 1280, "what covers everything covers the frame only"
-            assert await grave_violations(page) == []
+            assert await violations(page) == []
             await stays_while_the_board_is_updated(page)
     assert trap.connections == 0, trap.lines
     # The test's own script, which reports violations, is refused like any other.

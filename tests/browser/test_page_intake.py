@@ -12,7 +12,7 @@ from postroom.interfaces.http.serve import serving
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from support.attacks import ATTACKS
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
 from support.intake_pages import ENDPOINT, IntakeSetup, intake_application
@@ -79,7 +79,7 @@ async def test_every_page_is_readable_wide_and_narrow_light_and_dark(
                 await page.set_viewport_size({"width": width, "height": 800})
                 await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
                 assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
-                assert await grave_violations(page) == [], (path, width)
+                assert await violations(page) == [], (path, width)
             assert await page.locator("#board :is(script, img, h1, [onload], [onmouseover])").count() == 0
         assert complaints == []
 

@@ -11,7 +11,7 @@ from postroom.interfaces.http.serve import serving
 from postroom.store.actions import actions, approvals
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.page_setup import ask, carry_out_undo, filled_mailbox, mail_application, new_mailbox
 from support.store.mail_setup import MailSetup, Sample
@@ -40,7 +40,7 @@ async def looks_well(page: Page) -> None:
     for width, scheme in ((1280, "light"), (390, "dark")):
         await page.set_viewport_size({"width": width, "height": 800})
         await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-        assert await grave_violations(page) == []
+        assert await violations(page) == []
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     await page.set_viewport_size({"width": 1280, "height": 800})
 

@@ -11,7 +11,7 @@ from postroom.store.engine.opening import open_database
 from postroom.store.outbound.destinations import list_destination_pauses
 from postroom.store.outbound.senders import load_sender
 from postroom.system.wall_clock import wall_clock
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.outgoing_traffic import KETTLE, PARROT, Outgoing, fill_outbound
 from support.served_pages import served_pages
@@ -36,7 +36,7 @@ async def is_readable(page: Page) -> None:
         await page.set_viewport_size({"width": width, "height": 900})
         await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         assert await page.evaluate(FITS), width
-        assert await grave_violations(page) == []
+        assert await violations(page) == []
     await page.set_viewport_size({"width": 1280, "height": 900})
 
 

@@ -18,7 +18,7 @@ from postroom.store.engine.ids import new_id
 from postroom.store.people.audit import Signature
 from postroom.store.rules.rules import switch_rule
 from postroom.system.wall_clock import wall_clock
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.page_app import parts_in
 from support.rule_pages import ATTACKS, CLUB, INVOICE, LUNCH, PARCEL, SHOP, mailbox, stored
@@ -46,10 +46,10 @@ async def dashboard(database: Database, data_dir: Path) -> AsyncGenerator[str]:
 async def looks_well(page: Page) -> None:
     """On a desk and on a phone, light and dark: nothing grave for those who see badly, nothing beyond the edge."""
     await page.emulate_media(color_scheme="light")
-    assert await grave_violations(page) == []
+    assert await violations(page) == []
     await page.set_viewport_size({"width": 390, "height": 800})
     await page.emulate_media(color_scheme="dark")
-    assert await grave_violations(page) == []
+    assert await violations(page) == []
     await stays_inside(page)
 
 

@@ -10,7 +10,7 @@ from postroom.operations.people.form_tokens import unmasked
 from postroom.store.actions.approvals import Approval, show_approval
 from postroom.store.people.audit import list_audit
 from postroom.store.people.sessions import end_sessions
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
 from support.page_setup import ask, new_mailbox
@@ -106,7 +106,7 @@ async def test_passkeys_are_added_and_removed_beside_a_password(
     await page.get_by_role("button", name="Add a passkey").click()
     await expect(page.get_by_text("The passkey was added.")).to_be_visible()
     await expect(page.get_by_role("cell", name="the laptop", exact=True)).to_be_visible()
-    assert await grave_violations(page) == []
+    assert await violations(page) == []
     await page.get_by_role("button", name="Remove the passkey the laptop").click()
     await expect(page.get_by_text("The passkey was removed.")).to_be_visible()
     await signed_out(page, pages)
@@ -143,7 +143,7 @@ async def test_what_was_asked_is_done_after_the_proof(
         await page.get_by_role("button", name="Make a passkey").click()
     await page.wait_for_url(f"http://localhost:{pages.port}/")
     asked = await approvals_ticked(page, pages, box)
-    assert await grave_violations(page) == []
+    assert await violations(page) == []
     if way == "password":
         await page.get_by_label("Password").fill(PASSWORD)
         await page.get_by_role("button", name="Continue").click()

@@ -14,7 +14,7 @@ from postroom.store.actions.approvals import Approval
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
 from postroom.system.wall_clock import wall_clock
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
 from support.intake_pages import IntakeSetup
@@ -178,7 +178,7 @@ async def test_new_rows_wait_while_somebody_is_in_the_list(
         await expect(rows).to_have_text(["Message 3", "Message 2", "Message 1"])
         for width in (1280, 360):
             await page.set_viewport_size({"width": width, "height": 800})
-            assert await grave_violations(page) == []
+            assert await violations(page) == []
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         await page.set_viewport_size({"width": 1280, "height": 800})
         await page.keyboard.press(".")
@@ -207,7 +207,7 @@ async def test_an_act_that_is_done_is_undone_from_its_toast(
         await archive_now(box)
         undo = page.locator(".toast").get_by_role("button", name="Undo")
         await expect(undo).to_be_visible()
-        assert await grave_violations(page) == []
+        assert await violations(page) == []
         await undo.click()
         await expect(page.locator(".toast")).to_contain_text("It is being undone.")
         assert complaints == []
@@ -234,7 +234,7 @@ async def test_dialogs_name_the_number_of_selected_actions(
         await expect(page.locator("#held")).to_contain_text("1 new action")
         await page.get_by_role("button", name="Reject 2…").click()
         await expect(page.get_by_role("dialog", name="Reject 2 actions?")).to_be_visible()
-        assert await grave_violations(page) == []
+        assert await violations(page) == []
         await page.get_by_role("button", name="Reject 2", exact=True).click()
         await expect(page.get_by_role("status").filter(has_text="2 rejected: not done.")).to_be_visible()
         await expect(page.locator(".toast").get_by_role("button", name="Undo all 2")).to_be_visible()
@@ -249,7 +249,7 @@ async def test_a_long_subject_has_two_lines_beside_the_open_message(page: Page, 
     async with live(page, database, f"/mail?open={box.ids['m1']}"):
         heights = await page.locator("#lines .go").evaluate_all("all => all.map((each) => each.offsetHeight)")
         assert heights[0] > 1.8 * heights[1], heights
-        assert await grave_violations(page) == []
+        assert await violations(page) == []
 
 
 async def test_a_key_never_means_the_opened_message_while_another_is_chosen(page: Page, database: Database) -> None:

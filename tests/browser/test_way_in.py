@@ -16,7 +16,7 @@ from typing import Literal
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.command import NO_MAILBOX, NO_SIGN_IN, environment
 from support.imap_mailbox import Beside
@@ -119,7 +119,7 @@ async def fill_in(page: Page, mailbox: Mailbox) -> None:
 
 async def looks_well(page: Page) -> None:
     """Without anything grave for those who see badly, and with nothing beyond the edge."""
-    assert await grave_violations(page) == [], page.url
+    assert await violations(page) == [], page.url
     assert await problems_on(page) == [], page.url
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from support.axe import grave_violations
+from support.axe import violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
 from support.closed_home import open_home
@@ -79,7 +79,7 @@ async def test_the_gate_looks_well(
         await pages.signed_in()
         await page.goto(f"http://localhost:{pages.port}/sign-in")
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-        assert await grave_violations(page) == []
+        assert await violations(page) == []
         await keep(page, "sign-in")
         assert complaints == []
     await database.close()
@@ -94,7 +94,7 @@ async def look_at(page: Page, address: str, shot: Shot) -> None:
     await expect(page.locator("#link")).to_have_text("Live")
     assert await problems_on(page) == [], shot.name
     if shot.address in NOT_CHECKED_ELSEWHERE:
-        assert await grave_violations(page) == [], shot.name
+        assert await violations(page) == [], shot.name
     await keep(page, shot.name)
 
 

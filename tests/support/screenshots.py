@@ -5,13 +5,12 @@ each point, look the same and take a third.
 """
 
 import base64
-import struct
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 from playwright.async_api import Page
 
+from postroom.core.png import palette_png
 from postroom.interfaces.dashboard.navigation import GROUPS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
@@ -83,12 +82,5 @@ async def reduced(drawing: Page, picture: bytes) -> bytes:
     """Return the PNG with a palette. `drawing` is any page that may run scripts, such as an empty one."""
     found = await drawing.evaluate(_REDUCE, base64.b64encode(picture).decode())
     width, height, points = found["width"], found["height"], base64.b64decode(found["points"])
-    lines = b"".join(b"\0" + points[at : at + width] for at in range(0, len(points), width))
-    head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
-    parts = ((b"IHDR", head), (b"PLTE", bytes(found["palette"])), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(map(_chunk, parts))
-
-
-def _chunk(part: tuple[bytes, bytes]) -> bytes:
-    name, content = part
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    rows = (points[at : at + width] for at in range(0, len(points), width))
+    return palette_png(width, height, bytes(found["palette"]), rows)

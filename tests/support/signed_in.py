@@ -141,7 +141,7 @@ async def running_pages(database: Database, clock: ManualClock, folder: Path, **
     ]
     async with (
         pages_application(services, routes) as app,
-        serving(app, host="127.0.0.1", port=0) as address,
+        serving(app, host="127.0.0.1", port=settings.web.port) as address,
         httpx2.AsyncClient(timeout=PATIENCE_S) as http,
     ):
         yield Pages(address, app, database, services, clock, http)

@@ -22,7 +22,7 @@ from support.scripted_feed import NOON, ScriptedFeed, line, overview_application
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "manifest-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 PATHS = ("/", "/healthz", "/nowhere", "/static/0/live.js")
 
@@ -244,7 +244,7 @@ async def test_files_are_kept_for_a_year_under_an_address_that_carries_their_has
         addresses = set(re.findall(r'(?:src|href)="(/static/[^"#]+)[#"]', page))
         answers = [await client.get(address) for address in addresses]
         assert (await client.head(min(addresses))).status_code == 200
-    assert len(answers) == 9
+    assert len(answers) == 12
     for answer in answers:
         assert answer.status_code == 200
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"

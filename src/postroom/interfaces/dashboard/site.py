@@ -13,11 +13,12 @@ from starlette.responses import Response
 
 from postroom import __version__
 from postroom.core.days import zone_named
-from postroom.interfaces.dashboard.assets import load_assets
+from postroom.interfaces.dashboard.assets import MEDIA_TYPES, Asset, asset_of, load_assets
 from postroom.interfaces.dashboard.broadcast import UpdateIntervals
 from postroom.interfaces.dashboard.compression import accepts_gzip
 from postroom.interfaces.dashboard.drafts import Drafts
 from postroom.interfaces.dashboard.flow import flow
+from postroom.interfaces.dashboard.installable import EMPTY_SHELL, GROUND, icons, manifest, worker
 from postroom.interfaces.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
 from postroom.interfaces.dashboard.reader_zone import reader_zone
 from postroom.interfaces.dashboard.refused_forms import RefusedForm
@@ -52,9 +53,10 @@ class Site:
         self.again_forms: dict[str, CarryOut] = {}
         self.refused = Drafts[RefusedForm]()
         self._boards: dict[str, Boards] = {}
-        self._assets = load_assets()
+        self._assets = dict[str, Asset]()
+        self._addresses = dict[str, str]()
         self._environment = make_environment(
-            asset={name: asset.address for name, asset in self._assets.items()},
+            asset=self._addresses,
             started_at=parts.clock(),
             current_time=parts.clock,
             zone=zone_named(parts.settings.time_zone),
@@ -64,7 +66,16 @@ class Site:
             navigation=self.navigation,
             place_of=place_of,
             on_a_phone=ON_A_PHONE,
+            ground=GROUND,
         )
+        own = load_assets()
+        self._add_assets(*own.values(), *icons(own))
+        self._add_assets(manifest(self._addresses))
+        self._add_assets(asset_of(EMPTY_SHELL, self.render(EMPTY_SHELL).encode()))
+
+    def _add_assets(self, *assets: Asset) -> None:
+        self._assets |= {each.name: each for each in assets}
+        self._addresses |= {each.name: each.address for each in assets}
 
     def render(self, name: str, /, **values: object) -> str:
         return self._environment.get_template(name).render(values)
@@ -112,3 +123,8 @@ class Site:
         if not accepts_gzip(request):
             return Response(asset.body, media_type=asset.media_type, headers=headers)
         return Response(asset.packed, media_type=asset.media_type, headers=headers | {"Content-Encoding": "gzip"})
+
+    async def worker(self, _request: Request) -> Response:
+        """Serve the script that browsers run beside the pages; it may be asked for from all of them."""
+        script = worker(self._assets)
+        return Response(script, media_type=MEDIA_TYPES[".js"], headers={"Service-Worker-Allowed": "/"})

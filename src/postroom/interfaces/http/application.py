@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from postroom.interfaces.dashboard.declared_forms import declared_forms
+from postroom.interfaces.dashboard.installable import WORKER
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.http.api.operation import PREFIX
@@ -40,6 +41,7 @@ def create_application(
         routes=[
             *sorted([*declared_forms(site), *(route for page in pages for route in page.routes())], key=_named_parts),
             Route("/static/{digest}/{name:path}", site.asset),
+            Route(WORKER, site.worker),
             Route("/healthz", _healthz),
             *routes,
         ],

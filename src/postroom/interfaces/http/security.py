@@ -17,7 +17,7 @@ from postroom.interfaces.http.json_api_errors import error_form, is_of_api
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-        "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+        "manifest-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",

@@ -40,8 +40,12 @@ def signed_in(request: HTTPConnection, response: Response, cookie: NewCookie | N
 
 
 def signed_out(request: HTTPConnection, response: Response) -> Response:
-    """The response, with which the browser forgets the cookie."""
+    """The response, with which the browser forgets the cookie, and everything that it keeps of the pages.
+
+    Its other cookies stay: a browser would clear those of every Postroom on this host.
+    """
     response.headers.append("set-cookie", _text(cookie_name(request), "", 0))
+    response.headers["Clear-Site-Data"] = '"cache", "storage"'
     return response
 
 
