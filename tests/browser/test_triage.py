@@ -101,7 +101,7 @@ async def test_approvals_are_answered_one_after_the_other_without_leaving_the_li
         await expect(page.locator(".toast")).to_contain_text("1 needs your approval again.")
         await expect(rows).to_have_count(2)
         await expect(page.locator("#held")).to_be_empty()
-        assert await grave_violations(page) == []
+        assert await violations(page) == []
     states = [(await database.run(approvals.show_approval(each.id))).state for each in asked]
     assert states == ["rejected", "queued", "approved_pending", "approved_pending"]
 
