@@ -212,6 +212,7 @@ def test_the_next_thing_to_do_is_what_fails_then_the_setup_then_what_is_doubtful
     [
         ("connect", 0, False, None, "postroom init"),
         ("preview", 0, False, None, "postroom serve"),
+        ("preview", 1, False, NOW, "postroom serve"),
         ("preview", 0, True, None, "postroom mail list"),
         ("rules", 0, True, None, "postroom init"),
         ("on", 0, True, None, "postroom rules list"),
@@ -225,3 +226,4 @@ def test_each_step_into_a_new_installation_has_its_command(
     steps = FirstSteps([FirstStep(next_name, False, True)], active, active)
     line = use_checks.step_line(steps, [AccountLine("ada@example.com", "active", acts_from=acts)], is_running=running)
     assert line.split("`")[1] == command
+    assert ("changes nothing" in line) == (command == "postroom serve" and acts is None)

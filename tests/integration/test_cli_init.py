@@ -285,7 +285,7 @@ def test_without_a_terminal_the_answers_are_options(
     for missing in ((), ("--email", OWNER), ("--email", OWNER, "--yes"), ("--email", OWNER, "--starter", "all")):
         assert shell(*words, *missing) == 2
         assert "give --email, --starter and --yes, and the password on standard input" in shell.err
-    for wrong in (("--starter", "newsletter"), ("--starter", "none", "--starter", "all"), ("--from", "soon")):
+    for wrong in (("--starter", "newsletter"), ("--starter", "none", "--starter", "all"), ("--from", "soon"), ("--from", "2999-01-01")):
         assert shell(*words, "--email", OWNER, "--yes", "--starter", "security", *wrong) == 2, shell.err
     assert not list(shell.folder.rglob("*.db"))
     for added in (["Newsletters"], []):

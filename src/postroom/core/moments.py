@@ -36,12 +36,16 @@ def _read(option: str, text: str, now: datetime, *, ahead: bool) -> datetime:
 
 
 def read_start(option: str, text: str, now: datetime, zone: tzinfo = UTC) -> datetime:
-    """Return the time that something begins at: `now`, a span back, a day (its beginning in the zone), or a time."""
+    """Return the time that something begins at: `now`, a span back, a day (its beginning in the zone), or a past time."""
     if text == "now":
         return now
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         try:
-            return start_of(date.fromisoformat(text), zone)
+            start = start_of(date.fromisoformat(text), zone)
         except (ValueError, OverflowError):
             raise BadInput(option, f"{text!r} is not a day", "write it as 2027-01-31") from None
-    return read_moment(option, text, now, ahead=False)
+    else:
+        start = read_moment(option, text, now, ahead=False)
+    if start > now:
+        raise BadInput(option, f"{text!r} is in the future", "write now, 7d, or a past time")
+    return start

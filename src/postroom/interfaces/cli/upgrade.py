@@ -1,5 +1,6 @@
 """`postroom upgrade`: a backup, the migrations and a check, or what they would be."""
 
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,6 +87,6 @@ def _done_lines(session: Session, done: "Upgraded", failed: "list[Check]") -> st
         "checked  the database is intact"
     ]
     if done.backup is not None:
-        back = session.command_line(f"restore --replace {done.backup}")
+        back = session.command_line(f"restore --replace {shlex.quote(str(done.backup))}")
         lines.append(f"To go back: install Postroom {done.since} again and run `{back}`.")
     return "\n".join([*lines, f"Next: {'see' if failed else 'start Postroom again, and see'} `postroom doctor`"])

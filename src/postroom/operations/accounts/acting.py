@@ -55,7 +55,7 @@ async def plan_acting(database: Database, name: str, since: datetime, clock: Clo
     """Tell what acting on the mail of this account since a time would mean. Nothing is changed."""
     account = await _find(database, name)
     if since > clock():
-        raise BadInput("--from", f"{since:%Y-%m-%d %H:%M} UTC is in the future", "write now, 7d, or a past time")
+        raise BadInput("since", f"{since:%Y-%m-%d %H:%M} UTC is in the future", "choose a time in the past")
     found = await _waiting(database, account, since)
     would = Counter(str(each.would) for each in found if each.would is not None)
     return ActingPlan(account, since, len(found), dict(would.most_common()))

@@ -108,6 +108,8 @@ def step_line(steps: FirstSteps, accounts: Sequence[AccountLine], *, is_running:
             return NOT_STARTED
         case "preview" if is_running:
             return "wait until your mail has arrived: `postroom mail list`"
+        case "preview" if any(each.acts_from is not None for each in accounts):
+            return "start Postroom, which sorts your mail: `postroom serve`"
         case "preview":
             return "start Postroom, which fetches your mail and changes nothing: `postroom serve`"
         case "rules":
