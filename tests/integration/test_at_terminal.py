@@ -1,5 +1,6 @@
 """`serve` and `demo` at a terminal: a few sentences, the link last and again on Enter, and no trouble without one."""
 
+import fcntl
 import os
 import re
 import signal
@@ -8,8 +9,13 @@ import sys
 from pathlib import Path
 
 import httpx2
+import pytest
 
-from support.command import announced, running
+from postroom.core.errors import DatabaseInUse
+from postroom.operations.installation.removal import delete_data
+from postroom.system.private_files import files_kept
+from postroom.system.restore_lock import sharing_folder
+from support.command import announced, postroom, running
 from support.patience import PATIENCE_S
 from support.signed_in import PASSWORD
 from support.terminal import at_terminal
@@ -54,6 +60,30 @@ def test_ctrl_d_at_the_terminal_ends_nothing(tmp_path: Path) -> None:
         terminal.process.send_signal(signal.SIGINT)
         assert "Stopped." in terminal.read_to_end()
     assert terminal.process.returncode == 0
+
+
+def test_data_that_is_in_use_by_the_time_of_the_answer_is_not_deleted(tmp_path: Path) -> None:
+    assert postroom(tmp_path, "migrate").returncode == 0
+    before = files_kept(tmp_path / "data")
+    with at_terminal(tmp_path, "uninstall", "--delete-data") as terminal:
+        terminal.read_until("Type data to go on: ")
+        with sharing_folder(tmp_path / "data"):
+            terminal.type("data\n")
+            assert "the data is in use by another process" in terminal.read_to_end()
+            with pytest.raises(DatabaseInUse):
+                delete_data(tmp_path / "data")
+    assert files_kept(tmp_path / "data") == before
+
+
+def test_waiting_for_another_upgrade_is_said_and_can_be_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    with (tmp_path / "data/upgrade.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with at_terminal(tmp_path, "serve", "--port", "0") as terminal:
+            terminal.read_until("Waiting for process ?, which upgrades the database.")
+            terminal.press_until_end("\x03")
+            assert terminal.process.returncode == 130
+    assert postroom(tmp_path, "migrate").returncode == 0
 
 
 def test_a_program_gets_the_link_once_and_json(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from postroom.system.private_files import DATABASE
 from support.command import announced, postroom, running
 from support.imap_mailbox import Beside
 from support.imap_server import PASSWORD, ImapServer, authority
@@ -285,9 +286,10 @@ def test_without_a_terminal_the_answers_are_options(
     for missing in ((), ("--email", OWNER), ("--email", OWNER, "--yes"), ("--email", OWNER, "--starter", "all")):
         assert shell(*words, *missing) == 2
         assert "give --email, --starter and --yes, and the password on standard input" in shell.err
-    for wrong in (("--starter", "newsletter"), ("--starter", "none", "--starter", "all"), ("--from", "soon"), ("--from", "2999-01-01")):
+    times = (("--from", "soon"), ("--from", "2999-01-01"))
+    for wrong in (("--starter", "newsletter"), ("--starter", "none", "--starter", "all"), *times):
         assert shell(*words, "--email", OWNER, "--yes", "--starter", "security", *wrong) == 2, shell.err
-    assert not list(shell.folder.rglob("*.db"))
+    assert not list(shell.folder.rglob(DATABASE))
     for added in (["Newsletters"], []):
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"{PASSWORD}\n"))
         chosen = ("--email", OWNER, "--starter", "newsletters", "--from", "7d", "--yes")

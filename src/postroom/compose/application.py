@@ -88,7 +88,7 @@ class PostroomApplication:
                 note(address)
                 ready(address)
 
-            async with _stoppable() as stop, _open(settings) as database:
+            async with _open(settings) as database, _stoppable() as stop:
                 await run_product(settings, database, stop, answers, invite, presses)
 
     async def demo(
@@ -152,14 +152,14 @@ class PostroomApplication:
         """Run only the job worker, with its part in leader election."""
         from postroom.compose.worker import run_worker
 
-        async with _stoppable() as stop, _open(settings) as database:
+        async with _open(settings) as database, _stoppable() as stop:
             await run_worker(settings, database, stop, concurrency)
 
     async def submission(self, settings: Settings, *, ready: Ready) -> None:
         """Run only the submission server."""
         from postroom.compose.submission import run_submission
 
-        async with _stoppable() as stop, _open(settings) as database:
+        async with _open(settings) as database, _stoppable() as stop:
             await run_submission(settings, database, stop, ready)
 
     async def connector_redis_stream(self, settings: Settings, **reading: Unpack[RedisReading]) -> None:
@@ -216,7 +216,10 @@ async def _open(settings: Settings) -> AsyncGenerator[Database]:
 
 @contextlib.asynccontextmanager
 async def _stoppable() -> AsyncGenerator[asyncio.Event]:
-    """Yield an event that SIGTERM and SIGINT set, so that everything can stop cleanly."""
+    """Yield an event that SIGTERM and SIGINT set, so that everything can stop cleanly.
+
+    Enter it after the database is open: that may wait for long, for a server or an upgrade, and looks at no event.
+    """
     import asyncio
 
     loop, stop = asyncio.get_running_loop(), asyncio.Event()

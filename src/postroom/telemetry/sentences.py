@@ -32,6 +32,7 @@ def _number(name: str, noun: str, text: str) -> Callable[[Mapping[str, Any]], st
 # What goes well, and what a person did.
 GOOD: Mapping[str, Sentence] = {
     "upgrade.backed_up": "Backed up before the upgrade from {since}: {file}",
+    "upgrade.waiting": "Waiting for process {process}, which upgrades the database. Ctrl-C stops this one only.",
     "upgrade.applied": "The database was upgraded from {since}.",
     "worker.started": "Started.",
     "worker.stopped": _number("completed", "job", "Stopped. {} done."),

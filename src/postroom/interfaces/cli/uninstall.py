@@ -47,6 +47,8 @@ def uninstall(
         _check_deletable(settings, folder)
     if not yes:
         _ask(session, folder.name if delete_data else "yes")
+        if delete_data:  # it may have been started while the question waited
+            _check_deletable(settings, folder)
     removed = _remove_accounts(session) if disconnect else []
     left = removal.delete_data(folder) if delete_data else []
     lines = [*removed, *(f"left: {each}" for each in left), LABELS]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from postroom.operations.installation.service import ServiceManager, installed
 from postroom.system.private_files import files_kept
+from postroom.system.restore_lock import FILE as RESTORE_LOCK
+from postroom.system.restore_lock import exclusive_folder
 
 
 def services(environ: Mapping[str, str] = os.environ) -> dict[str, list[Path]]:
@@ -19,13 +21,16 @@ def services(environ: Mapping[str, str] = os.environ) -> dict[str, list[Path]]:
 def delete_data(data_dir: Path) -> list[Path]:
     """Delete what Postroom keeps in its data folder, and the folder if nothing else is in it; return what is left.
 
-    Nothing is followed out of the folder: a symbolic link is removed, and what it names stays.
+    Nothing is followed out of the folder: a symbolic link is removed, and what it names stays. Raises DatabaseInUse if
+    a process uses the folder; none can begin to meanwhile.
     """
-    for path in files_kept(data_dir):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    with exclusive_folder(data_dir):
+        for path in files_kept(data_dir):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name != RESTORE_LOCK:
+                path.unlink(missing_ok=True)
+        (data_dir / RESTORE_LOCK).unlink()
     left = sorted(data_dir.iterdir())
     if not left and not data_dir.is_symlink():
         data_dir.rmdir()

@@ -41,6 +41,7 @@ log = structlog.get_logger()
 
 LOCK = "upgrade.lock"
 RECENT = timedelta(days=1)
+LOOK_EVERY_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,23 @@ async def _alone(data_dir: Path) -> AsyncGenerator[None]:
     """Let one process of this folder upgrade at a time; the others wait, and find nothing left to do."""
     handle = open_private(private_folder(data_dir) / LOCK, os.O_RDWR | os.O_CREAT)
     try:
-        await asyncio.to_thread(fcntl.flock, handle, fcntl.LOCK_EX)
+        await _wait_for(handle)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(handle)
+
+
+async def _wait_for(handle: int) -> None:
+    """Wait until no other process has the lock; not in a thread, which no one could interrupt."""
+    is_said = False
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not is_said:
+                holder = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
+                log.info("upgrade.waiting", process=holder or "?")
+            is_said = True
+        await asyncio.sleep(LOOK_EVERY_S)
