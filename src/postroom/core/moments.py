@@ -36,7 +36,7 @@ def _read(option: str, text: str, now: datetime, *, ahead: bool) -> datetime:
 
 
 def read_start(option: str, text: str, now: datetime, zone: tzinfo = UTC) -> datetime:
-    """Return the time that something begins at: `now`, a span back, a day (its beginning in the zone), or a past time."""
+    """Return the time that something begins at: `now`, a span back, a day (its start in the zone), or a past time."""
     if text == "now":
         return now
     if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
