@@ -79,7 +79,9 @@ SETTINGS = {
         }
     ),
     "docs/how-to/connect-gmail.md": Setting(
-        given={"ada@example.com": "mara@lindqvist.example"}, excepted={"account add gmail": NEEDS_GOOGLE}
+        given={"ada@example.com": "mara@lindqvist.example"},
+        excepted={"account add gmail": NEEDS_GOOGLE},
+        shown=("ID        PROVIDER  EMAIL ",),
     ),
     "docs/how-to/filters.md": Setting(shown=("Removed. Connectors", "Disabled. Connectors", "list-id  switched on")),
     "docs/how-to/gmail-connector.md": Setting(
@@ -199,6 +201,7 @@ END
         given={"--message ID": "--message $(postroom mail list --json --limit 1 | jq -r .id)"},
         excepted={"POSTROOM_MODEL_PROVIDER=anthropic": STANDS_FOR},
     ),
+    "docs/reference/queues.md": Setting(shown=("QUEUE    TIER           WAITING  LEASED  OLDEST WAITING AT",)),
     "docs/reference/rules.md": Setting(
         before=MBOX + "cp all-mail.mbox mail.mbox; sed 1d mail.mbox > message.eml\n"
         "printf 'rules: [{name: a, if: {subject_words: b}, then: archive}]\\n' | tee new.yaml > rules.yaml\n",
