@@ -20,17 +20,22 @@ from postroom.core.metrics import (
     OUTBOUND_TIME_TO_DETECT,
     OUTBOUND_WAITING,
 )
+from postroom.core.outbound.bounce_classes import BounceClass
+from postroom.core.outbound.delivery_health import DeliveryHealth, Trouble
 from postroom.core.outbound.fairness import gini, jain
 from postroom.core.outbound.priority import Throttle
 from postroom.core.outbound.rollout import Rollout
 from postroom.core.tally import Gauges
+from postroom.operations.outbound.outbound_health import outbound_health
 from postroom.operations.outbound.outbound_stats import outbound_stats
+from postroom.operations.overview.attention import Attention, needs_attention
 from postroom.outbound.queue.gauges import SHOWN, OutboundGauges
 from postroom.outbound.queue.queue_watch import QueueWatch
+from postroom.settings.outbound import OutboundSettings
 from postroom.settings.reading import Settings
-from postroom.store.engine.database import Database
+from postroom.store.engine.database import Database, Script, transaction
 from postroom.store.engine.ids import new_id
-from postroom.store.outbound import outbound, outbound_answers, senders, tenants
+from postroom.store.outbound import destinations, outbound, outbound_answers, senders, tenants
 from postroom.store.outbound.outbound_figures import (
     KEEP,
     OutboundFigures,
@@ -39,6 +44,7 @@ from postroom.store.outbound.outbound_figures import (
     waiting_lanes,
 )
 from postroom.store.outbound.outbound_recipients import Attempt, RecipientChange, load_outgoing, record_outcomes
+from postroom.store.outbound.outbound_results import CountedOutcome, counting_outcomes
 from postroom.store.outbound.outbound_turns import apply_rollout, miscounted_turns
 from postroom.store.outbound.sender_counts import next_hour
 from postroom.store.outbound.senders import Grounds
@@ -295,14 +301,56 @@ async def test_the_health_of_the_queue_limits_lanes_that_compete(setup: JobSetup
     traffic = await Traffic.open(setup)
     watch = QueueWatch(setup.database, 10, setup.clock)
     assert watch.limits(20) == {}
-    assert (await watch.look()).condition == "healthy"
+    assert (await watch.look()).multiplier == 1.5
     await traffic.put("team@d1.example", 20, ALL)
-    assert (await watch.look()).condition == "degraded"
+    assert (await watch.look()).multiplier == 0.7
     setup.clock.forward(31 * 60)
     health = await watch.look()
-    assert (health.condition, health.queued, health.oldest_wait) == ("overloaded", 20, timedelta(minutes=31))
+    assert (health.queued, health.oldest_wait) == (20, timedelta(minutes=31))
     assert health.multiplier == pytest.approx(0.35)
     assert watch.limits(20) == {"high": 10, "normal": 7, "low": 3, "throttled": 1, "retry": 7, "fifo": 7}
+
+
+async def test_delivery_is_judged_by_what_became_of_mail_and_not_by_an_empty_queue_alone(setup: JobSetup) -> None:
+    traffic, judged = await Traffic.open(setup), OutboundSettings.model_validate({"max_queue": 10})
+
+    async def health() -> DeliveryHealth:
+        return await outbound_health(setup.database, judged, setup.clock())
+
+    async def results(*outcomes: CountedOutcome) -> None:
+        @transaction
+        def counted() -> Script[None]:
+            yield from counting_outcomes(outcomes, UUID(int=1), setup.clock())
+
+        await setup.database.run(counted())
+
+    assert await health() == DeliveryHealth("healthy", ())
+    refused = CountedOutcome("ann@shut.example", "deferred", BounceClass.REPUTATION)
+    await results(*[refused] * 4)
+    assert (await health()).condition == "healthy", "a few refusals are everyday life"
+    await results(refused)
+    assert await health() == DeliveryHealth("failing", (Trouble("stuck", True, 5, 5, "reputation"),))
+    await results(*[CountedOutcome("ann@open.example", "sent")] * 94)
+    assert (await health()).condition == "healthy"
+    await results(*[CountedOutcome("ann@open.example", "bounced", BounceClass.HARD)] * 6)
+    assert await health() == DeliveryHealth("degraded", (Trouble("failed", False, 6, 100, "hard"),))
+    await setup.database.run(destinations.pause_destination("shut.example", signed(), setup.clock()))
+    await traffic.put("team@d1.example", 20, ALL)
+    setup.clock.forward(3600)
+    throttle = Throttle(setup.clock() + timedelta(hours=4), "spam")
+    await traffic.put("team@d2.example", 3, ALL)
+    await setup.database.run(senders.throttle_sender("team@d2.example", throttle, signed(), setup.clock()))
+    found = await health()
+    assert [each.kind for each in found.troubles] == ["late", "failed", "long", "held", "paused"]
+    assert (found.condition, found.troubles[-2]) == ("failing", Trouble("held", False, 1, 3))
+    setup.clock.forward(3600)
+    assert "failed" not in [each.kind for each in (await health()).troubles], "that was two hours ago"
+    stats = await outbound_stats(setup.database, Settings.model_validate({}), setup.clock, since=setup.clock())
+    assert stats.health.condition == "degraded", "with the usual size of the queue it is only late"
+    assert await needs_attention(setup.database, [], setup.clock, judged) == [
+        Attention("outgoing", 1, detail="A mail has waited for 2 hours, of 20 mails that wait."),
+        Attention("no_account", 1, command="postroom account add imap"),
+    ]
 
 
 async def test_mail_that_is_held_back_is_no_burden_to_the_queue(setup: JobSetup) -> None:
@@ -315,7 +363,7 @@ async def test_mail_that_is_held_back_is_no_burden_to_the_queue(setup: JobSetup)
     await setup.database.run(tenants.pause_tenant("t2", signed(), now))
     now = setup.clock.forward(3600)
     health = await QueueWatch(setup.database, 10, setup.clock).look()
-    assert (health.condition, health.queued, health.oldest_wait) == ("healthy", 0, timedelta(0))
+    assert (health.queued, health.oldest_wait) == (0, timedelta(0))
     assert (await figures_of(setup.database, now)).throttled_mail == 20
 
 

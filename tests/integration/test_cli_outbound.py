@@ -191,7 +191,7 @@ def test_figures_are_shown_for_both_disciplines(shell: Shell, monkeypatch: pytes
     on_the_desk(shell, served)
     monkeypatch.setenv("POSTROOM_OUTBOUND_FAIR_QUEUE", "share")
     assert shell("outbound", "stats") == 0
-    for words in ("FAIR QUEUE", "FIRST IN, FIRST OUT", "Gini", "Jain", "queue healthy", "false positives", "p99"):
+    for words in ("FAIR QUEUE", "FIRST IN, FIRST OUT", "Gini", "Jain", "delivery fine", "false positives", "p99"):
         assert words.lower() in shell.out.lower(), words
     assert shell("outbound", "stats", "--since", "2h", "--json") == 0
     (shown,) = shell.json()

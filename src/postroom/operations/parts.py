@@ -128,7 +128,8 @@ class Parts:
         from postroom.operations.overview.overview import Overview
 
         model = self.settings.model if self.settings.model.provider != "none" else None
-        return Overview(self.database, self.clock, model=model, zone=zone_named(self.settings.time_zone))
+        zone = zone_named(self.settings.time_zone)
+        return Overview(self.database, self.clock, model=model, zone=zone, outbound=self.settings.outbound)
 
     @cached_property
     def demo_tour(self) -> "DemoTour | None":

@@ -1,4 +1,4 @@
-"""The health of the outbound queue, and the limits of the lanes that adapt to it.
+"""The limits of the lanes, which adapt to the outbound queue. `delivery_health.py` judges whether mail arrives.
 
 The multiplier is 1, and times
 
@@ -11,14 +11,12 @@ between 0.1 and 2. A limit bounds its lane only while other lanes have mail too:
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from postroom.core.outbound.priority import SenderLane
 
 OLD = timedelta(minutes=30)
 LOWEST, HIGHEST = 0.1, 2.0
-Condition = Literal["healthy", "degraded", "overloaded"]
-_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 _SHARES: Mapping[SenderLane, float] = {"high": 1.5, "normal": 1.0, "low": 0.5, "throttled": 0.1}
 
 
@@ -28,24 +26,22 @@ class QueueHealth(NamedTuple):
     queued: int
     oldest_wait: timedelta
     multiplier: float
-    condition: Condition = "healthy"
 
 
 def queue_health(queued: int, oldest_wait: timedelta, max_queue: int) -> QueueHealth:
-    """Judge a queue; `max_queue` is the most that may be in delivery at the same time.
-
-    It is degraded if it is long or late, and overloaded if it is both.
-    """
-    is_long, is_late = 10 * queued > 8 * max_queue, oldest_wait > OLD
+    """Judge a queue; `max_queue` is the most that may be in delivery at the same time."""
     multiplier = 1.0
-    if is_long:
+    if is_long(queued, max_queue):
         multiplier *= 0.7
-    if is_late:
+    if oldest_wait > OLD:
         multiplier *= 0.5
     if 10 * queued < 3 * max_queue:
         multiplier *= 1.5
-    condition = _CONDITIONS[is_long + is_late]
-    return QueueHealth(queued, oldest_wait, max(LOWEST, min(HIGHEST, multiplier)), condition)
+    return QueueHealth(queued, oldest_wait, max(LOWEST, min(HIGHEST, multiplier)))
+
+
+def is_long(queued: int, max_queue: int) -> bool:
+    return 10 * queued > 8 * max_queue
 
 
 def adaptive_limits(health: QueueHealth, max_queue: int) -> dict[SenderLane, int]:

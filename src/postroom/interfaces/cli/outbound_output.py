@@ -9,7 +9,7 @@ import typer
 from postroom.core.outbound.fairness import Discipline, ServedLevel
 from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.session import Session
-from postroom.words.outbound import DISCIPLINES, STAGES
+from postroom.words.outbound import CONDITIONS, DISCIPLINES, STAGES, trouble_in_words
 
 if TYPE_CHECKING:
     from postroom.core.outbound.time_buckets import Spread
@@ -95,7 +95,12 @@ def _spread_row(what: str, discipline: str, lane: str, spread: "Spread") -> tupl
 
 def _queue(stats: "OutboundStats") -> Iterator[str]:
     queue = stats.queue
-    yield f"queue {queue.condition} (multiplier {queue.multiplier:g})"
+    yield f"delivery {CONDITIONS[stats.health.condition][0].lower()}"
+    for trouble in stats.health.troubles:
+        problem, remedy = trouble_in_words(trouble)
+        yield f"  {cell(problem)}"
+        yield f"    -> {remedy}"
+    yield f"queue (multiplier {queue.multiplier:g})"
     yield f"  {queue.waiting} waiting, the oldest for {short_time(queue.oldest_wait_s)}"
     yield "  by lane: " + ", ".join(f"{lane} {count}" for lane, count in queue.lanes.items())
     limits = ", ".join(f"{lane} {min(limit, queue.slots)}" for lane, limit in queue.limits.items())

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from postroom.core.outbound.delivery_health import is_many_failed
 from postroom.operations.outbound.outbound_overview import ClassResults
 
 CLASSES_OF_FAILURE = ("deferred", "bounced", "rejected", "expired")
-MANY_FAILED = 0.05
-"""The share of failed recipients from which on the number is marked as bad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +40,4 @@ class Counts:
 
     @property
     def is_bad(self) -> bool:
-        return self.failed > MANY_FAILED * self.ended
+        return is_many_failed(self.failed, self.ended)

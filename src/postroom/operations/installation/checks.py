@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from typing import Literal
 
 from postroom.core.counted import counted
+from postroom.core.outbound.delivery_health import DeliveryHealth
 from postroom.operations.rules.model import EndedLine
 from postroom.settings.locations import EARLIER_DATA_DIR, Locations
 from postroom.settings.reading import Settings
@@ -21,6 +22,7 @@ from postroom.store.jobs.leaders import OverdueWork
 from postroom.system.folder_errors import owner_of, why_database_unusable
 from postroom.system.http_server.listening import PAGES_INSTEAD, refusal
 from postroom.system.private_files import DATABASE, exposed_files
+from postroom.words.outbound import CONDITIONS, trouble_in_words
 
 Verdict = Literal["ok", "warn", "fail"]
 Facts = Mapping[str, object]
@@ -188,6 +190,16 @@ def protected_label(name: str, now_called: str | None) -> Check:
     protect = f"`postroom protect add label {shlex.quote(now_called)}`"
     found = f"the label {name!r} is now called {now_called!r}; mail with it is still protected"
     return Check("protected label", "warn", found, f"{protect}, then {forget}")
+
+
+def outgoing(health: DeliveryHealth) -> Check:
+    """Report the worst trouble of outgoing mail."""
+    if not health.troubles:
+        return Check("outgoing mail", "ok", CONDITIONS["healthy"][1])
+    problem, remedy = trouble_in_words(health.troubles[0])
+    more = len(health.troubles) - 1
+    also = f" And {counted(more, 'other trouble')}: see `postroom outbound stats`." if more else ""
+    return Check("outgoing mail", "fail" if health.condition == "failing" else "warn", f"{problem}{also}", remedy)
 
 
 def stored_settings(start: Settings, stored: Mapping[str, object]) -> list[Check]:

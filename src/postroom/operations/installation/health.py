@@ -17,6 +17,7 @@ from postroom.operations.installation import checks, use_checks
 from postroom.operations.installation.checks import Check
 from postroom.operations.installation.demo import is_demo
 from postroom.operations.installation.live_settings import LiveSettings
+from postroom.operations.outbound.outbound_health import outbound_health
 from postroom.operations.rules.model import model_status
 from postroom.outbound.submission.certificates import BadCertificate, load_pair
 from postroom.settings.locations import advise_moving, locations_of_command, other_folders
@@ -82,6 +83,7 @@ async def database_checks(
         *([] if missing else await use_checks.use_checks(database, settings, clock)),
         *([] if missing else await _kept_checks(database, settings, vault, clock())),
         *([] if missing else await _budget_checks(database, settings, clock)),
+        *([] if missing else [checks.outgoing(await outbound_health(database, settings.outbound, clock()))]),
         *checks.stored_settings(live.start, {name: each.value for name, each in live.stored.items()}),
     ]
 

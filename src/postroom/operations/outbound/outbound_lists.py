@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Annotated, Literal
 
 from postroom.core.access import READ
+from postroom.core.outbound.delivery_health import DeliveryHealth
 from postroom.core.outbound.rollout import Stage
 from postroom.core.views import Page
 from postroom.operations.nouns import OUTBOUND
@@ -39,6 +40,7 @@ class OutboundQueue:
     since: datetime
     until: datetime
     stage: Stage
+    health: DeliveryHealth
     queue: QueueStats
     lanes: Sequence[LaneLine]
     evenness: Sequence[EvennessHour]
@@ -57,6 +59,7 @@ async def load_outbound(
         since=queue.stats.since,
         until=queue.stats.until,
         stage=queue.stats.stage,
+        health=queue.stats.health,
         queue=queue.stats.queue,
         lanes=queue.lanes,
         evenness=await outbound.evenness(window),

@@ -19,6 +19,7 @@ from postroom.core.outbound.priority import SenderLane, Throttle
 from postroom.core.outbound.time_buckets import Spread
 from postroom.core.views import Page, Untrusted
 from postroom.operations.outbound.evenness_history import EvennessHistory
+from postroom.operations.outbound.outbound_health import outbound_health
 from postroom.operations.outbound.outbound_stats import HOUR, OutboundStats, stats_of
 from postroom.settings.outbound import OutboundSettings
 from postroom.store.actions import pauses
@@ -97,7 +98,7 @@ class TenantKey:
 
 @dataclass(frozen=True, slots=True)
 class TenantLine:
-    """A tenant: what it was served in the window, and what waits now. `share` is of all that was served."""
+    """A tenant: the recipients attempted in the window, and what waits now. `share` is of all attempts."""
 
     id: int
     name: str
@@ -114,7 +115,7 @@ class TenantLine:
 @dataclass(frozen=True, slots=True)
 class TenantPage(Page[TenantLine]):
     tenants: Annotated[int, "How many had mail served or waiting."]
-    served: Annotated[int, "How many recipients were served in all."]
+    served: Annotated[int, "How many recipients were attempted in all; each attempt counts."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,8 @@ class OutboundOverview:
         """Read lanes, tenants and figures. The first hour of the window counts as a whole."""
         now, since = self._clock(), self.since(window)
         figures = await self._database.run(load_figures(since, next_hour(now), now))
-        stats = stats_of(figures, self._settings, since, now)
+        health = await outbound_health(self._database, self._settings, now)
+        stats = stats_of(figures, health, self._settings, since, now)
         waiting = await self._database.run(views.waiting_tenants())
         tenants = await self._tenants(_Totals.of(figures.service, waiting), order, after, most)
         sending: dict[SenderLane, int] = {

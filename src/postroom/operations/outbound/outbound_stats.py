@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from postroom.core.access import READ
+from postroom.core.outbound.delivery_health import DeliveryHealth
 from postroom.core.outbound.fairness import Discipline
 from postroom.core.outbound.rollout import Stage
 from postroom.core.outbound.time_buckets import Spread
 from postroom.operations.nouns import OUTBOUND
 from postroom.operations.operation import Argument, command
+from postroom.operations.outbound.outbound_health import outbound_health
 from postroom.outbound.queue.statistics import (
     DISCIPLINES,
     AbuseStats,
@@ -47,6 +49,8 @@ class OutboundStats:
     """The time to choose batches with mail of both disciplines."""
     queue: QueueStats
     abuse: AbuseStats
+    health: DeliveryHealth
+    """By the last hours, whatever the window."""
 
 
 @OUTBOUND.operation(READ, command("outbound stats"))
@@ -60,10 +64,13 @@ async def outbound_stats(
     """Show how evenly tenants, domains and senders were served, how long mail waited, and the health of the queue."""
     now = clock()
     start = hour_of(since or now - timedelta(days=1))
-    return stats_of(await database.run(load_figures(start, next_hour(now), now)), settings.outbound, start, now)
+    figures = await database.run(load_figures(start, next_hour(now), now))
+    return stats_of(figures, await outbound_health(database, settings.outbound, now), settings.outbound, start, now)
 
 
-def stats_of(figures: OutboundFigures, settings: OutboundSettings, start: datetime, now: datetime) -> OutboundStats:
+def stats_of(
+    figures: OutboundFigures, health: DeliveryHealth, settings: OutboundSettings, start: datetime, now: datetime
+) -> OutboundStats:
     """Say what the figures of the hours since `start` mean."""
     hours = max((now - start) / HOUR, 1 / 60)
     rollout = settings.rollout
@@ -76,4 +83,5 @@ def stats_of(figures: OutboundFigures, settings: OutboundSettings, start: dateti
         choosing_both=choosing_both(figures),
         queue=queue_stats(figures, settings.max_queue, settings.slots, now),
         abuse=abuse_stats(figures.throttles, figures.throttled_mail),
+        health=health,
     )

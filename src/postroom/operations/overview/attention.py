@@ -5,14 +5,18 @@ from typing import Literal
 
 from postroom.core.mail.account_repair import act_command
 from postroom.core.mail.providers import facts_of
+from postroom.core.outbound.delivery_health import DeliveryHealth
 from postroom.core.views import Internal, Untrusted
 from postroom.operations.accounts.account_status import AccountLine
 from postroom.operations.mail.mail_lines import count_states
+from postroom.operations.outbound.outbound_health import outbound_health
 from postroom.operations.rules.proposals import list_proposals
 from postroom.operations.rules.rules import list_unconfirmed
+from postroom.settings.outbound import OutboundSettings
 from postroom.store.engine.database import Database
 from postroom.store.jobs import jobs
 from postroom.system.wall_clock import Clock, wall_clock
+from postroom.words.outbound import trouble_in_words
 
 MOST_COUNTED = 1_000
 
@@ -28,6 +32,7 @@ Need = Literal[
     "unconfirmed_rules",
     "proposals",
     "no_account",
+    "outgoing",
 ]
 
 
@@ -47,9 +52,12 @@ class Attention:
 
 
 async def needs_attention(
-    database: Database, accounts: list[AccountLine], clock: Clock = wall_clock
+    database: Database,
+    accounts: list[AccountLine],
+    clock: Clock = wall_clock,
+    outbound: OutboundSettings | None = None,
 ) -> list[Attention]:
-    """Return what needs a person, beside the actions that wait for a yes."""
+    """Return what needs a person, beside the actions that wait for a yes. Outgoing mail is judged with its settings."""
     failed = (await count_states(database, clock)).failed
     broken = await database.run(jobs.count_failed_jobs(MOST_COUNTED))
     unconfirmed = len(await list_unconfirmed(database))
@@ -61,9 +69,17 @@ async def needs_attention(
         Attention("unconfirmed_rules", unconfirmed, command="postroom rules confirm"),
         Attention("proposals", proposals),
     ]
+    if outbound is not None:
+        found += _of_outgoing(await outbound_health(database, outbound, clock()))
     if not accounts:
         found.append(Attention("no_account", 1, command="postroom account add imap"))
     return [each for each in found if each.count]
+
+
+def _of_outgoing(health: DeliveryHealth) -> list[Attention]:
+    """The worst trouble. What is held back or paused is so on purpose."""
+    worst = [each for each in health.troubles if each.kind not in ("held", "paused")][:1]
+    return [Attention("outgoing", 1, "", trouble_in_words(each)[0]) for each in worst]
 
 
 def _of_account(account: AccountLine) -> list[Attention]:

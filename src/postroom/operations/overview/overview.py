@@ -23,6 +23,7 @@ from postroom.operations.overview.first_steps import FirstSteps, first_steps
 from postroom.operations.overview.road import Road, read_road
 from postroom.operations.overview.today import Today, read_today
 from postroom.operations.rules.model import ModelStatus, model_status
+from postroom.settings.outbound import OutboundSettings
 from postroom.settings.sections import ModelSettings
 from postroom.store.accounts import accounts
 from postroom.store.actions import decisions, pauses
@@ -71,6 +72,8 @@ class Overview:
     model: ModelSettings | None = None
     zone: tzinfo = UTC
     """`zone` is that of the owner's day."""
+    outbound: OutboundSettings | None = None
+    """Without them, outgoing mail is not judged."""
 
     async def lines(self, limit: int) -> Sequence[MailLine]:
         """Return the newest mail, newest first."""
@@ -87,7 +90,7 @@ class Overview:
         return await read_road(self.database, window, self.clock)
 
     async def attention(self, accounts: list[AccountLine]) -> list[Attention]:
-        return await needs_attention(self.database, accounts, self.clock)
+        return await needs_attention(self.database, accounts, self.clock, self.outbound)
 
     async def first_steps(
         self, accounts: list[AccountLine], control: "ControlState", *, has_mail: bool, has_events: bool

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import get_args
 
 from postroom.core.outbound.fairness import Discipline, Evenness, ServedLevel, Service, evenness
-from postroom.core.outbound.health import Condition, adaptive_limits
+from postroom.core.outbound.health import adaptive_limits
 from postroom.core.outbound.lanes import LANES, Lane
 from postroom.core.outbound.priority import SenderLane
 from postroom.core.outbound.time_buckets import Spread, TimeBuckets, microseconds
@@ -49,7 +49,6 @@ class DisciplineStats:
 class QueueStats:
     """The queue as it is now. `limits` are those of a process with so many slots, while lanes compete."""
 
-    condition: Condition
     multiplier: float
     waiting: int
     oldest_wait_s: float
@@ -116,7 +115,6 @@ def queue_stats(figures: OutboundFigures, max_queue: int, slots: int, now: datet
     health = health_of(figures.waiting, max_queue, now)
     waiting = {each.lane: each.waiting for each in figures.waiting}
     return QueueStats(
-        condition=health.condition,
         multiplier=health.multiplier,
         waiting=health.queued,
         oldest_wait_s=health.oldest_wait.total_seconds(),

@@ -175,9 +175,21 @@ def load_figures(since: datetime, until: datetime, now: datetime) -> Script[Outb
     service = read_rows(SenderService, (yield sql("select_outbound_service", *window)))
     times = read_rows(TimeCount, (yield sql("select_outbound_times", *window)))
     waiting = yield from waiting_lanes.script()
-    ((throttled_mail,),) = yield sql("select_throttled_mail", now)
+    throttled_mail = (yield from held_by_throttles.script(now)).mail
     throttles = yield from throttle_figures.script(since, now)
     return OutboundFigures(service, times, waiting, throttled_mail, throttles)
+
+
+class HeldByThrottles(NamedTuple):
+    senders: int
+    mail: int
+
+
+@query
+def held_by_throttles(now: datetime) -> Script[HeldByThrottles]:
+    """The senders that a throttle holds back now, and their mail that waits for its end."""
+    ((senders, mail),) = yield sql("select_held_by_throttles", now)
+    return HeldByThrottles(senders, mail)
 
 
 @query

@@ -77,6 +77,7 @@ class OutboundPage(DashboardPage):
             "window": window,
             "order": order,
             "queue": queue,
+            "troubles": [words.trouble_in_words(each) for each in queue.stats.health.troubles],
             "q_held": queue.stats.abuse.mail_held,
             "tenants_next": visit.with_filters(after=following) if following else None,
             "tenants_first": visit.with_filters(after=None) if after else None,

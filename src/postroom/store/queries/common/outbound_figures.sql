@@ -46,9 +46,9 @@ FROM outbound_turns t
     JOIN outbound_turns p ON p.lane = t.lane AND p.level = 'tenant' AND p.node_id = d.parent_id AND NOT p.held
 WHERE t.level = 'sender' AND t.waiting > 0 AND NOT t.held GROUP BY t.lane
 
--- name: select_throttled_mail(now)
-SELECT CAST(COALESCE(sum(t.waiting), 0) AS bigint) FROM senders s
-    JOIN outbound_turns t ON t.level = 'sender' AND t.node_id = s.id
+-- name: select_held_by_throttles(now)
+SELECT CAST(count(DISTINCT s.id) AS bigint) AS senders, CAST(COALESCE(sum(t.waiting), 0) AS bigint) AS mail FROM senders s
+    LEFT JOIN outbound_turns t ON t.level = 'sender' AND t.node_id = s.id
 WHERE s.throttled_until > :now
 
 -- name: add_outbound_service(rows, hour)
