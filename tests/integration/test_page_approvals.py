@@ -1,5 +1,6 @@
 """The page of approvals: exactly what would happen, and answers that hold for what was shown."""
 
+import base64
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -7,6 +8,7 @@ from html import unescape
 from uuid import UUID
 
 import httpx2
+import orjson
 import pytest
 
 from postroom.core.actions.safety import Policy
@@ -274,3 +276,10 @@ async def test_a_strangers_text_stays_text(sqlite: Database, attack: str) -> Non
         board = (await page.get("/approvals")).text.partition('id="board"')[2].partition("<p id=")[0]
     for raw in ("<script>", "<img", "onmouseover='", "<h1>", "<div hx-get", "\u202e"):
         assert raw not in board
+
+
+async def test_a_forged_sentence_leads_to_no_other_form(page: httpx2.AsyncClient, box: MailSetup) -> None:
+    for action, is_shown in ((str(box.account.id), True), ("../today", False)):
+        forged = base64.urlsafe_b64encode(orjson.dumps(["Look here.", "good", action, True, ""])).decode()
+        text = (await page.get("/approvals", headers={"Cookie": f"postroom-said={forged}"})).text
+        assert (f"/mail/{action}/undo" in text) is is_shown

@@ -52,7 +52,9 @@ def said_before(request: Request) -> Said | None:
     try:
         match orjson.loads(base64.urlsafe_b64decode(request.cookies.get(COOKIE, ""))):
             case [str(sentence), "good" | "bad" as mood, str(action), bool(is_undoable), str(rejected)]:
-                return Said(shown(sentence, LONGEST), mood, shown(action, 80), is_undoable, _read_ids(rejected))
+                # Only an id: the address of the form beside the sentence is made of it.
+                id = str(UUID(action)) if action else ""
+                return Said(shown(sentence, LONGEST), mood, id, is_undoable, _read_ids(rejected))
             case _:
                 return None
     except (ValueError, binascii.Error):
