@@ -55,6 +55,14 @@ def test_a_home_that_may_not_be_written(tmp_path: Path) -> None:
     assert list(home.iterdir()) == []
 
 
+def test_a_command_to_paste_has_the_folder_in_quotes_and_its_name_does_nothing_to_the_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "my \x1b[31mmail"
+    folder.mkdir(mode=0o755)
+    told = refused("doctor", folder)
+    assert f"run `chmod -R go= '{tmp_path}/my \\x1b[31mmail'`" in told
+    assert "\x1b" not in told
+
+
 async def test_a_folder_that_may_not_be_entered(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     await (await open_database(folder)).close()

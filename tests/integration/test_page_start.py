@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from postroom.compose.application import PostroomApplication
-from postroom.core.errors import MailboxUnreachable
+from postroom.core.errors import MailboxUnreachable, Refused
 from postroom.core.visitors import Visitor
 from postroom.interfaces.dashboard.pages.starting import pages
 from postroom.interfaces.dashboard.site import Site
@@ -20,6 +20,7 @@ from postroom.interfaces.dashboard.visiting import OWNER as VISITOR
 from postroom.interfaces.http.application import create_application
 from postroom.mailboxes.following.source import MailSource
 from postroom.operations.parts import Parts
+from postroom.operations.preview.first_looks import check_is_shown
 from postroom.settings.reading import Settings
 from postroom.store.accounts.accounts import act_from, list_accounts
 from postroom.store.actions.actions import list_actions
@@ -146,11 +147,13 @@ async def test_the_last_yes_counts_once_and_only_from_the_newest_page(product: P
             (new | yes | {"look": ""}, "This page is older than the newest look"),
             (new | {"from": "now"}, "No rule is chosen, so there is nothing to turn on. Choose at least one."),
             (new | yes | {"from": "ever"}, "'ever' is none of them"),
-            (new | yes | {"starter": "everything"}, "there are no starter rules 'everything'"),
+            (new | yes | {"starter": "everything"}, "There are no starter rules 'everything'"),
             (new | yes | {"account": "x"}, "there is no such mailbox"),
         ]:
             await submit(page, "/start/on/yes", wrong, back="/start")
             assert why in await said(page), why
+        with pytest.raises(Refused, match="Postroom was restarted, or it was long ago"):
+            check_is_shown(None, new["look"])
         assert (await product.database.run(list_accounts()))[0].acts_from is None
         assert await product.database.run(list_rules()) == []
         counted = await submit(page, "/start/count", old | {"starter": "newsletters"}, back="/start")

@@ -3,6 +3,7 @@
 import errno
 import os
 import pwd
+import shlex
 from pathlib import Path
 
 from postroom.core.errors import DatabaseFull, DatabaseReadOnly, StoreError
@@ -41,7 +42,7 @@ def why_unusable(folder: Path) -> str | None:
     owner = owner_of(existing)
     if owner is None:
         where = f"{missing}you may not write to" if missing else "you may not write to the data folder"
-        return f"{where} {existing}; run `chmod u+rwx {existing}`, {OTHERWISE}"
+        return f"{where} {existing}; run `chmod u+rwx {shlex.quote(str(existing))}`, {OTHERWISE}"
     if missing:
         return f"{missing}{existing} belongs to {owner}; create it yourself, {OTHERWISE}"
     # A container engine makes missing folders for root, and runs Postroom as another user.
@@ -59,7 +60,7 @@ def why_database_unusable(file: Path) -> str | None:
         return None
     owner = owner_of(file)
     if owner is None:
-        return f"{file} may not be written; run `chmod 600 {file}`, {OTHERWISE}"
+        return f"{file} may not be written; run `chmod 600 {shlex.quote(str(file))}`, {OTHERWISE}"
     return f"{file} belongs to {owner}; run this command as {owner}, {OTHERWISE}"
 
 

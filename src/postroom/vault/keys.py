@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import secrets
+import shlex
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,7 +102,8 @@ class KeyFile:
         if mode & 0o077:
             raise VaultError(
                 f"{self.path}: it is readable by others than its owner (mode {mode & 0o777:03o}); "
-                f"run `chmod 600 {self.path}`, and if others could have read it, `postroom key rotate`"
+                f"run `chmod 600 {shlex.quote(str(self.path))}`, and if others could have read it, "
+                "`postroom key rotate`"
             )
 
     def _write(self, keys: list[SecretKey]) -> None:

@@ -11,6 +11,7 @@ import typer
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
 from postroom.interfaces.cli.account_adding import AddOptions, asked, show_connected
+from postroom.interfaces.cli.output import harmless_lines
 from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session
@@ -258,4 +259,5 @@ def _show_preview(session: Session, email: str, tried: "TriedServers", passwords
 
 
 def _say(text: str) -> None:
-    typer.echo(text, err=True)
+    """Say it on standard error; names of folders and reasons for a refusal are the server's own words."""
+    typer.echo(harmless_lines(text), err=True)

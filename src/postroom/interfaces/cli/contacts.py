@@ -7,7 +7,7 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.interfaces.cli.files import read_bytes
-from postroom.interfaces.cli.output import show_json
+from postroom.interfaces.cli.output import cell, show_json
 from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.session import Session, command_group
 from postroom.interfaces.cli.table import add_commands
@@ -39,4 +39,4 @@ def import_(
         return
     typer.echo(f"{kept.added} added, {kept.updated} updated, {kept.unchanged} unchanged")
     for problem in found.problems:
-        typer.echo(f"skipped: {problem}", err=True)
+        typer.echo(f"skipped: {cell(problem)}", err=True)

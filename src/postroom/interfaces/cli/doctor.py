@@ -47,7 +47,7 @@ def doctor(session: Session) -> None:
     for check in found:
         show_json(check) if session.as_json else _show(check, width)
     step = next_step(found, setup)
-    session.show_line(Check("next", "ok", step), f"\nNext: {step}")
+    session.show_line(Check("next", "ok", step), f"\nNext: {cell(step)}")
     if any(check.verdict == "fail" for check in found):
         raise typer.Exit(1)
 
@@ -55,4 +55,4 @@ def doctor(session: Session) -> None:
 def _show(check: "Check", width: int) -> None:
     typer.echo(f"{check.verdict:<4}  {check.name:<{width}}  {cell(check.found)}")
     if check.remedy:
-        typer.echo(f"      -> {check.remedy}")
+        typer.echo(f"      -> {cell(check.remedy)}")

@@ -102,6 +102,11 @@ def cell(value: object) -> str:
             return one_line(str(value))
 
 
+def harmless_lines(text: str) -> str:
+    """Return a text of several lines, none of which can move the cursor."""
+    return "\n".join(cell(each) if each else "" for each in text.splitlines())
+
+
 def clipped(text: str, longest: int) -> str:
     """A text on one line, cut to fit a column."""
     shown = cell(text)

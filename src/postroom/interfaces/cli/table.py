@@ -14,7 +14,7 @@ import typer
 from postroom.core.short_ids import short_id
 from postroom.core.views import Done, Page, is_view
 from postroom.interfaces.cli.options import Reason
-from postroom.interfaces.cli.output import cell, named
+from postroom.interfaces.cli.output import cell, harmless_lines, named
 from postroom.interfaces.cli.parameters import parameter_of, read_typed
 from postroom.interfaces.cli.session import Commands, Session, command_group, one_command
 
@@ -100,7 +100,7 @@ def _show_one(session: Session, spec: "Command", answer: Any, row: Mapping[str, 
     if session.as_json:
         return
     if spec.below is not None:
-        typer.echo(f"\n{_harmless(spec.below(answer))}")
+        typer.echo(f"\n{harmless_lines(spec.below(answer))}")
     for name, columns in (spec.tables or {}).items():
         if rows := getattr(answer, name):
             typer.echo()
@@ -115,11 +115,7 @@ def _itself(answer: Any) -> Any:
 def _line(line: "str | Callable[[Any], str]", answer: object, row: Mapping[str, object]) -> str:
     if isinstance(line, str):
         return _Harmless().vformat(line, (), row)
-    return _harmless(line(answer))
-
-
-def _harmless(text: str) -> str:
-    return "\n".join(cell(each) if each else "" for each in text.splitlines())
+    return harmless_lines(line(answer))
 
 
 class _Harmless(string.Formatter):

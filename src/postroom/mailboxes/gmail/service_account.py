@@ -6,6 +6,7 @@ of the key: they name the setting, the file and the remedy.
 """
 
 import os
+import shlex
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -123,7 +124,8 @@ class ServiceAccountKeyFile:
             with self._path.open("rb") as file:
                 mode = os.fstat(file.fileno()).st_mode
                 if mode & 0o077:
-                    remedy = f"run `chmod 600 {self._path}`, and if others could have read it, create a new key"
+                    named = shlex.quote(str(self._path))
+                    remedy = f"run `chmod 600 {named}`, and if others could have read it, create a new key"
                     raise self._wrong(f"is readable by others than its owner (mode {mode & 0o777:03o})", remedy)
                 return file.read(LARGEST_FILE)
         except OSError as error:

@@ -94,7 +94,7 @@ def file_modes(folder: Path) -> Check:
     """Check that only the owner can read Postroom's data."""
     loose = exposed_files(folder)
     found = ", ".join(f"{each.path.name} ({each.mode:03o})" for each in loose[:5]) or "folders 0700, files 0600"
-    remedy = f"start Postroom, which fixes them, or run `chmod -R go= {folder}`"
+    remedy = f"start Postroom, which fixes them, or run `chmod -R go= {shlex.quote(str(folder))}`"
     return passes_if("file modes", not loose, f"others can read: {found}" if loose else found, remedy)
 
 
@@ -102,7 +102,7 @@ def settings_file(locations: Locations, exposed: Path | None) -> Check:
     """Name the settings file in effect. `exposed` is the file if it contains secrets and others can read it."""
     if exposed is not None:
         problem = f"{exposed} contains secrets, and others can read it"
-        remedy = f"run `chmod 600 {exposed}`, and replace the secrets if others could have read them"
+        remedy = f"run `chmod 600 {shlex.quote(str(exposed))}`, and replace the secrets if others could have read them"
         return Check("settings file", "fail", problem, remedy)
     if locations.file is None:
         return Check("settings file", "ok", f"there is none; it may be {' or '.join(map(str, locations.searched))}")

@@ -89,6 +89,8 @@ def check_has_rules(look: FirstLook, chosen: Collection[str]) -> None:
 
 def check_is_shown(task: LookTask | None, shown: str) -> FirstLook:
     """Return the look that a page has shown. Raises Refused if it is not the newest, or was forgotten."""
-    if task is None or task.result is None or task.started_at.isoformat() != shown:
+    if task is None:
+        raise Refused("The last look at your mail is over: Postroom was restarted, or it was long ago. Look again.")
+    if task.result is None or task.started_at.isoformat() != shown:
         raise Refused("This page is older than the newest look at your mail. Check the new numbers, then confirm.")
     return task.result
