@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Request, expect
 
 from postroom.interfaces.http.serve import serving
 from postroom.store.actions import approvals
@@ -104,6 +104,23 @@ async def test_approvals_are_answered_one_after_the_other_without_leaving_the_li
         assert await violations(page) == []
     states = [(await database.run(approvals.show_approval(each.id))).state for each in asked]
     assert states == ["rejected", "queued", "approved_pending", "approved_pending"]
+
+
+async def test_a_double_click_answers_one_row(page: Page, database: Database) -> None:
+    box = await new_mailbox(database)
+    await box.decide(Sample("m1"))
+    for action in ("archive", "star"):
+        await ask(box, action)
+    async with live(page, database, "/approvals"):
+        rows, sent = page.locator("#lines > li"), list[Request]()
+        page.on("request", lambda each: sent.append(each))
+        await rows.first.get_by_role("button", name="Reject").click()
+        await expect(rows).to_have_count(1)
+        await page.mouse.down(click_count=2)
+        await page.mouse.up(click_count=2)
+        assert await page.locator("#lines button:hover").count() == 1, "the other row's button is there now"
+        await page.evaluate("fetch('/healthz')")  # an answer sent before it would be known by now
+        assert [each.method for each in sent if each.method == "POST"] == ["POST"]
 
 
 async def test_an_answer_that_is_refused_is_said_in_place(

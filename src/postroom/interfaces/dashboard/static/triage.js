@@ -58,6 +58,11 @@
     act(form, event.submitter, row);
   });
 
+  // The second press of a double click is not meant for the row that has moved there meanwhile.
+  document.addEventListener("click", (event) => {
+    if (event.detail > 1 && event.target.closest(`:is(${ROWS}, .toast) .act`)) event.preventDefault();
+  }, true);
+
   // Its panel too: what is below the list must not move either.
   const isInList = () => document.querySelector(`${PANELS}:hover, #held:hover`) || document.activeElement?.matches(`${PANELS} *, #held *`);
 
