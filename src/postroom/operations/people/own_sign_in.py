@@ -66,7 +66,7 @@ class OwnWaysIn:
             )
         person = await self._database.run(people.load_person(id))
         if person.password_hash is None:
-            raise BadInput("code", "is asked for besides a password, and you have none", "choose a password first")
+            raise BadInput("code", "goes with a password, and you have none", "choose a password first")
         uses = await self._database.run(list_key_uses())
         self._vault.prepare([use.id for use in uses if use.secrets], now)
         await with_newest_key(
