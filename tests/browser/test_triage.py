@@ -13,12 +13,13 @@ from postroom.store.actions import approvals
 from postroom.store.actions.approvals import Approval
 from postroom.store.engine.database import Database
 from postroom.store.engine.opening import open_database
+from postroom.store.rules.rules import list_rules
 from postroom.system.wall_clock import wall_clock
 from support.axe import violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
 from support.intake_pages import IntakeSetup
-from support.page_setup import ARCHIVED, ask, claim_undos, mail_application, new_mailbox
+from support.page_setup import ARCHIVED, BILL, LUNCH, PARCEL, SHOPS, ask, claim_undos, mail_application, new_mailbox
 from support.served_pages import served_pages
 from support.store.fault_cases_registry import signed
 from support.store.mail_setup import MailSetup, Sample
@@ -271,14 +272,18 @@ async def test_a_long_subject_has_two_lines_beside_the_open_message(page: Page, 
 
 async def test_a_key_never_means_the_opened_message_while_another_is_chosen(page: Page, database: Database) -> None:
     box = await new_mailbox(database)
-    await box.decide(*MANY[:2])
-    async with live(page, database, f"/mail?open={box.ids['m1']}"):
-        await expect(page.locator("[data-chosen]")).to_contain_text("Message 1")
+    await box.rules(SHOPS)
+    await box.acted(PARCEL, ARCHIVED)
+    await box.decide(MANY[0])
+    async with live(page, database, f"/mail?open={box.ids['done']}"):
+        await expect(page.locator("[data-chosen]")).to_contain_text("Parcel")
+        await expect(page.locator("#opened [data-key=w]")).to_be_visible()
         await page.keyboard.press("k")
-        await expect(chosen(page)).to_contain_text("Message 2")
-        await page.keyboard.press("l")
-        await page.keyboard.press("j")
         await expect(chosen(page)).to_contain_text("Message 1")
+        await page.keyboard.press("w")
+        await page.keyboard.press("j")
+        await expect(chosen(page)).to_contain_text("Parcel")
+    assert await claim_undos(box) == []
 
 
 async def test_the_palette_offers_the_acts_of_the_chosen_row(
@@ -316,3 +321,63 @@ async def archive_now(box: MailSetup) -> None:
     box.setup.clock.now = wall_clock() + timedelta(seconds=1)
     [job] = await box.setup.claim()
     await box.complete(job, INBOX, ARCHIVED)
+
+
+async def test_a_rule_is_made_from_a_row_with_its_count_without_leaving_the_list(
+    page: Page, complaints: BrowserErrors, database: Database, tmp_path: Path
+) -> None:
+    box = await new_mailbox(database)
+    await box.rules(SHOPS)
+    await box.decide(PARCEL, Sample("m7", "Ida Shop <ida@shop.example>", "Invoice"), LUNCH, BILL)
+    async with served_pages(database, tmp_path) as address:
+        await page.goto(f"{address}/mail")
+        await expect(page.locator("#link")).to_have_text("Live")
+        for _ in range(3):
+            await page.keyboard.press("j")
+        await expect(chosen(page)).to_contain_text("Invoice")
+        await page.keyboard.press("l")
+        panel = page.get_by_role("dialog", name="Make a rule")
+        await expect(panel).to_contain_text("2 of the newest 4 messages")
+        await expect(panel).to_contain_text("Decided already: 2 by the rule “shops”.")
+        for width in (1280, 360):
+            await page.set_viewport_size({"width": width, "height": 800})
+            assert await violations(page) == []
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        await page.set_viewport_size({"width": 1280, "height": 800})
+        await panel.get_by_label("Then").select_option("file")
+        await expect(panel).to_contain_text("needs the name of a label")
+        await panel.get_by_role("combobox", name="Label", exact=True).fill("Shops")
+        await expect(panel).to_contain_text("2 of the newest 4 messages")
+        await panel.get_by_role("button", name="Make the rule").click()
+        await expect(page.locator(".toast")).to_contain_text("is a rule now.")
+        assert page.url == f"{address}/mail"
+        assert complaints == []
+    rules = {each.name: each for each in await database.run(list_rules())}
+    made = rules["Apply the label Shops and archive: ida@shop.example"]
+    assert (made.rule.conditions, made.enabled) == ({"sender_email": "ida@shop.example"}, True)
+
+
+async def test_one_thumb_acts_on_rows_of_mail_on_a_phone(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    box = await new_mailbox(database)
+    await box.decide(*MANY[:3])
+    await page.set_viewport_size({"width": 360, "height": 740})
+    async with live(page, database, "/mail"):
+        rows = page.locator("#lines > li")
+        archive = rows.nth(1).get_by_role("button", name="Archive")
+        await expect(archive).to_be_hidden()
+        more = rows.nth(1).get_by_role("button", name="What can be done with it")
+        for each in (more, archive):
+            await expect(each).to_be_visible()
+            place = await each.bounding_box()
+            assert place is not None
+            assert min(place["width"], place["height"]) >= 44
+            assert place["y"] + place["height"] <= 740
+            assert await violations(page) == []
+            await each.click()
+        await expect(rows.nth(1)).to_contain_text("in line")
+        await expect(rows.nth(2)).to_have_attribute("data-chosen", "")
+        await rows.nth(2).get_by_role("button", name="Archive").click()
+        await expect(page.locator("#lines li", has_text="in line")).to_have_count(2)
+        assert complaints == []

@@ -178,7 +178,7 @@ async def test_a_message_has_its_facts_reason_actions_and_story(page: httpx2.Asy
     for words in ("ida@shop.example", "archive it", "rule “shops”", "Your parcel comes today.", "It was archived."):
         assert words in text
     assert "Wrong: undo and learn" in text
-    assert "/rules/new?from=ida%40shop.example&amp;subject=Parcel" in text
+    assert f'href="/rules/new?message={box.ids["done"]}" data-panel="/rules/about/' in text
     asked = (await page.get(f"/mail/{box.ids['asked']}")).text
     assert "the rule asks for approval" in asked
     assert "Approve" in asked

@@ -76,6 +76,35 @@ async def test_a_check_says_what_is_wrong_or_what_matches(client: httpx2.AsyncCl
     )
 
 
+async def test_a_rule_for_mail_like_a_message_names_its_sender_its_list_and_its_domain(
+    client: httpx2.AsyncClient, database: Database
+) -> None:
+    box = await mailbox(database)
+    senders = {
+        "s": ("Ida <ida@shop.example>", ["sender_email ida@shop.example", "sender_domain shop.example"]),
+        "g": ("uta@gmail.com", ["sender_email uta@gmail.com"]),
+        "i": ("x@bücher.example", ["sender_email x@xn--bcher-kva.example", "sender_domain xn--bcher-kva.example"]),
+        "n": ("no address at all", []),
+        "a": ("'><script>alert(1)</script> <x@evil.example>", []),
+        "w": (f"{'W' * 400} <x@evil.example>", ["sender_email x@evil.example", "sender_domain evil.example"]),
+    }
+    await box.deliver(*(Sample(id, sender) for id, (sender, _) in senders.items()))
+    for id, (_, expected) in senders.items():
+        answer = await client.get(f"/rules/about/{box.ids[id]}", params={"back": "/mail?state=asking"})
+        assert answer.status_code == 200
+        assert re.findall(r'name="about" value="([^"]*)"', answer.text) == expected, id
+        assert "<script" not in answer.text
+        assert ("nothing here that a rule could tell such mail by" in answer.text) == (not expected)
+        page = await text(client, f"/rules/new?message={box.ids[id]}")
+        assert f'value="{expected[0].partition(" ")[2] if expected else ""}"' in page
+    assert (await client.get("/rules/about/nothing")).status_code == 404
+    about = {"about": senders["s"][1][1], "action": "file", "argument": ["Shops", ""], "stay": "yes"}
+    kept = await follow(client, "/rules/draft", {**about, "turn": "check"})
+    for value in ("shop.example", "Shops", "Apply the label Shops and archive: shop.example"):
+        assert f'value="{value}"' in kept
+    assert "1 <small>of the newest 6 messages" in kept
+
+
 TWO = "- {name: a, if: {to_me: true}, then: star}\n- {name: b, if: {to_me: true}, then: star}\n"
 
 

@@ -16,6 +16,7 @@ from postroom.core.rules.rule import Rule, kinds_used
 from postroom.core.rules.rulebook import Rulebook
 from postroom.core.views import Shown
 from postroom.operations.rules.rules import first_unknown_label, known_labels, with_resolved_scopes
+from postroom.store.actions.decisions import DecidingRule, deciding_rules
 from postroom.store.engine.database import Database
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.simulation import MessageSelection, PastMessage, label_names
@@ -24,6 +25,7 @@ from postroom.triage.decide.simulate import needed_by, past_pages, with_label_na
 
 NEWEST = 2_000
 MOST_AT_ONCE = 2
+MOST_RULES = 3
 LONGEST_S = 2.0
 
 
@@ -48,11 +50,17 @@ class RuleMatches:
     unknown: Annotated[int, "Messages of which too little is stored to tell."] = 0
     since: datetime | None = None
     unknown_label: str | None = None
+    already: Annotated[Sequence[DecidingRule], "The rules that decided about those it matches, and how many each."] = ()
+    _ids: list[UUID] = field(default_factory=list[UUID])
     _newest: deque[MatchedMessage] = field(default_factory=lambda: deque[MatchedMessage](maxlen=5))
 
     @property
     def newest(self) -> Shown[list[MatchedMessage]]:
         return list(reversed(self._newest))
+
+    @property
+    def ids(self) -> Sequence[UUID]:
+        return self._ids
 
     @property
     def is_cut_short(self) -> bool:
@@ -61,6 +69,7 @@ class RuleMatches:
     def match(self, past: PastMessage) -> None:
         facts = past.message.facts
         self.matched += 1
+        self._ids.append(past.message.id)
         self._newest.append(MatchedMessage(facts.sender, facts.subject, past.message.id, past.at))
 
 
@@ -84,6 +93,7 @@ class RuleMatcher:
             [resolved] = await with_resolved_scopes(self._database, [draft])
             found = RuleMatches(unknown_label=first_unknown_label(resolved, await known_labels(self._database)))
             await self._try(resolved.as_rule(new_id()), found)
+            found.already = await self._database.run(deciding_rules(found.ids, MOST_RULES))
             return found
 
     async def _try(self, rule: Rule, found: RuleMatches) -> None:

@@ -15,6 +15,7 @@ from postroom.core.jobs.job import Job, NewJob
 from postroom.core.lifecycle import ActionState
 from postroom.core.queue.queues import HISTORY
 from postroom.core.rules.rule import DecisionSource
+from postroom.core.views import Untrusted
 from postroom.store.backfill import backfill_spend
 from postroom.store.engine.codecs import as_uuid
 from postroom.store.engine.database import Notify, Script, query, sql, transaction
@@ -253,6 +254,20 @@ def waiting_to_act(account_id: UUID, since: datetime, most: int) -> Script[list[
     """The messages of an account since a time that nothing was done with, newest first."""
     rows = yield sql("select_waiting_to_act", account_id, since, most)
     return read_rows(UntouchedMessage, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingRule:
+    """A rule that decided about some messages, and about how many."""
+
+    rule: Untrusted[str]
+    messages: int
+
+
+@query
+def deciding_rules(ids: Sequence[UUID], most: int) -> Script[list[DecidingRule]]:
+    """The rules that decided about these messages last, those that decided about the most first."""
+    return read_rows(DecidingRule, (yield sql("select_deciding_rules", ids, most)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ What is done here to mail can be taken back, except deleting it for good, which 
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
-from urllib.parse import quote, urlencode
 
 from starlette.routing import Route
 
@@ -149,13 +148,8 @@ def _values(shown: MailDetail | EventDetail, visit: Visit) -> Mapping[str, objec
         "mail": shown if is_mail else None,
         "event": None if is_mail else shown,
         "others": OFFERED,
-        "rule_address": _rule_address(shown) if is_mail else "",
         "view": visit.choice("view", VIEWS, VIEWS[0]),
     }
-
-
-def _rule_address(mail: MailDetail) -> str:
-    return f"/rules/new?{urlencode({'from': mail.sender, 'subject': mail.subject[:200]}, quote_via=quote)}"
 
 
 def _sentence(what: str) -> str:

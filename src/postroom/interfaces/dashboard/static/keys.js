@@ -46,10 +46,11 @@
     const button = (row && matching(row)) ?? [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)]
       .find((each) => visible(each) && !each.closest(ROWS) && !(row && !row.ariaCurrent && each.closest("#opened")));
     button?.click();
-    // Acted upon in place (triage.js): on to the next row, or from the last one back.
-    if (row?.contains(button) && row.ariaBusy && !choose(1)) choose(-1);
     return Boolean(button);
   }
+
+  // Acted upon in place (triage.js): on to the next row, or from the last one back.
+  board.addEventListener("acted", (event) => { if (event.target === chosen() && !choose(1)) choose(-1); });
 
   function describeKeys() {
     const own = new Map();

@@ -29,6 +29,7 @@
       acting.add(id);
       acted.add(id);
       row.ariaBusy = "true";
+      row.dispatchEvent(new Event("acted", { bubbles: true }));
     }
     try {
       const body = new URLSearchParams(new FormData(form, submitter));

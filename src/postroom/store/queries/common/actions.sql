@@ -168,6 +168,14 @@ SELECT id, account_id, message_id, generation, source, shadow, rule_id, rule_nam
     confidence, needs_approval, rationale, safety_json, model, prompt_version, alternatives_json, created_at
 FROM decisions WHERE message_id = :message_id ORDER BY generation DESC, shadow, created_at DESC
 
+-- name: select_deciding_rules(ids, most)
+-- The rules that decided about these messages last, and how many each.
+SELECT d.rule_name AS rule, CAST(count(*) AS bigint) AS messages FROM decisions d
+WHERE d.message_id {= ANY(:ids::uuid[])} AND NOT d.shadow AND d.rule_name IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM decisions later
+        WHERE later.message_id = d.message_id AND later.generation > d.generation AND NOT later.shadow)
+GROUP BY d.rule_name ORDER BY count(*) DESC, d.rule_name LIMIT :most
+
 -- name: insert_pause(scope, reason, set_by, now)
 INSERT INTO pauses (scope, reason, set_by, since) VALUES (:scope, :reason, :set_by, :now)
 ON CONFLICT (scope) DO UPDATE SET reason = excluded.reason, set_by = excluded.set_by

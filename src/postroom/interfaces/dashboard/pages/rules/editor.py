@@ -4,23 +4,36 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from postroom.core.access import ANSWER
 from postroom.core.errors import BadInput, Conflict, NotFound
 from postroom.interfaces.dashboard.drafts import Drafts
-from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route
+from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, form_route, own_path
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.pages.rules.edited import EXAMPLE, EditedRule, check, edited_from, edited_of
-from postroom.interfaces.dashboard.pages.rules.fields import ACTIONS, CONDITIONS, prefilled
+from postroom.interfaces.dashboard.pages.rules.fields import (
+    ACTIONS,
+    CONDITIONS,
+    QUICK_ACTIONS,
+    ConditionRow,
+    RuleFields,
+    prefilled,
+    rows_about,
+)
 from postroom.interfaces.dashboard.pages.rules.listing import rule_id
 from postroom.interfaces.dashboard.said import Said, say
 from postroom.interfaces.dashboard.site import Site
 from postroom.interfaces.dashboard.visit import Visit
+from postroom.interfaces.dashboard.visiting import visitor_of
 from postroom.operations.accounts.accounts import list_accounts
 from postroom.operations.accounts.labels import list_labels
+from postroom.operations.mail.mail_page import show_mail
 from postroom.operations.parts import Parts
+from postroom.operations.people.form_tokens import masked_form_token
 from postroom.operations.rules.rule_views import CHANNELS, DAYS, read_rule
 from postroom.operations.rules.rules import add_rules, edit_rule, load_rule
 from postroom.operations.rules.shadow import ShadowScope, doubts, report_on
@@ -67,7 +80,10 @@ class NewRulePage(DashboardPage):
 
     async def read(self, visit: Visit) -> Mapping[str, object]:
         given = [visit.text(name) for name in ("from", "subject", "list", "label")]
-        new = EditedRule(fields=prefilled(*given), text=EXAMPLE, way=visit.choice("as", ("form", "text"), "form"))
+        fields = prefilled(*given)
+        if (message := visit.text("message")) is not None:
+            fields = RuleFields(conditions=tuple((await self._rows_about(message))[:1]))
+        new = EditedRule(fields=fields, text=EXAMPLE, way=visit.choice("as", ("form", "text"), "form"))
         return await self._editor.values(self._editor.drafts.find(visit.text("draft")) or new)
 
     def actions(self) -> list[Route]:
@@ -75,7 +91,28 @@ class NewRulePage(DashboardPage):
             form_route(self._site, "/rules/check", self._check),
             form_route(self._site, "/rules/draft", self._keep, ANSWER),
             form_route(self._site, "/rules/save", self._save),
+            Route("/rules/about/{message}", self._show_about, methods=["GET"]),
         ]
+
+    async def _show_about(self, request: Request) -> Response:
+        """Show the short form of a rule for mail like this message, for a dialog."""
+        visitor = visitor_of(request)
+        if not visitor.may(ANSWER.person):
+            raise HTTPException(403)
+        try:
+            rows = await self._rows_about(request.path_params["message"])
+        except (NotFound, BadInput) as error:
+            raise HTTPException(404, detail=str(error)) from error
+        values = await self._editor.values(EditedRule())
+        back, token = own_path(request.query_params.get("back", "")), masked_form_token(visitor)
+        form = self._site.render(
+            "rules/about.html", rows=rows, quick_actions=QUICK_ACTIONS, back=back, form_token=token, **values
+        )
+        return HTMLResponse(form)
+
+    async def _rows_about(self, message: str) -> list[ConditionRow]:
+        mail = await show_mail(self._database, self._parts.policy, message)
+        return rows_about(mail.sender, next((each.value for each in mail.headers if each.name == "list-id"), ""))
 
     async def _check(self, form: Form) -> Response:
         edited = edited_from(form)
@@ -122,7 +159,8 @@ class NewRulePage(DashboardPage):
         if edited.rule_id is None:
             await add_rules(form.by, [draft], allow_missing=edited.allow_missing)
             view = await load_rule(database, draft.name)
-            return Confirmation(f"“{view.name}” is a rule now.", to=f"/rules/{view.id}")
+            to = None if form.is_ticked("stay") else f"/rules/{view.id}"
+            return Confirmation(f"“{view.name}” is a rule now.", to=to)
         try:
             before = (await read_rule(database, self._clock, edited.rule_id)).rule
         except NotFound:

@@ -12,12 +12,17 @@ from starlette.datastructures import FormData
 from postroom.core.actions.action import SPECS
 from postroom.core.actions.steps import Step, steps_of
 from postroom.core.errors import BadInput
+from postroom.core.mail.addresses import canonical
+from postroom.core.mail.senders import SHARED_DOMAINS
 from postroom.core.rules.conditions import SPECS as CONDITION_SPECS
-from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.draft import RuleDraft, read_draft
+from postroom.core.rules.properties import list_name
+from postroom.words.actions import NAME_A_LABEL
 
 FEWEST_ROWS = 3
 MOST_ROWS = 20
 MOST_STEPS = 10
+LONGEST_VALUE = 120
 Joining = Literal["and", "or"]
 Standing = Literal["on", "shadow", "off"]
 
@@ -38,6 +43,14 @@ ACTIONS = (
     *(Choice(name, spec.button, spec.example) for name, spec in SPECS.items()),
     Choice("none", "Leave it, and try no later rule"),
 )
+# A rule for mail like one message: these actions, each with a label or without anything.
+FILE = "file"
+QUICK_ACTIONS = (
+    *(each for each in ACTIONS if each.kind == "archive"),
+    Choice(FILE, "Apply the label and archive", "Receipts"),
+    *(each for each in ACTIONS if each.kind in ("apply_label", "mark_read", "star", "trash", "none")),
+)
+_BUTTONS = {each.kind: each.text for each in ACTIONS}
 _ARGUMENTS = {name: spec.argument for name, spec in SPECS.items() if spec.argument is not None}
 
 
@@ -92,13 +105,14 @@ def fields_of(given: FormData) -> RuleFields:
     kinds, how, values = (_texts(given, name) for name in ("kind", "how", "value"))
     rows = [ConditionRow(kind, is_ == "not", value) for kind, is_, value in zip(kinds, how, values, strict=False)]
     actions = zip(_texts(given, "action"), _texts(given, "argument"), strict=False)
-    standing = _text(given, "standing")
+    standing, about = _text(given, "standing"), _about(_text(given, "about"))
+    steps = [step for each in actions for step in _steps(ActionRow(*each))]
     return RuleFields(
-        name=_text(given, "name"),
+        name=_text(given, "name") or (_name_of(about, steps) if about else ""),
         description=_text(given, "description"),
         joining="or" if _text(given, "joining") == "or" else "and",
-        conditions=tuple(row for row in rows[:MOST_ROWS] if row.kind),
-        steps=tuple(row for row in (ActionRow(*each) for each in actions) if row.action)[:MOST_STEPS],
+        conditions=tuple(row for row in (*([about] if about else ()), *rows[:MOST_ROWS]) if row.kind),
+        steps=tuple(row for row in steps if row.action)[:MOST_STEPS],
         scope=_text(given, "scope") or "global",
         scope_ref=_text(given, "scope_ref"),
         priority=_text(given, "priority") or "100",
@@ -115,6 +129,8 @@ def document_of(fields: RuleFields) -> dict[str, Any]:
         raise BadInput("When", "there is no condition", "choose at least one, such as From")
     if not fields.steps:
         raise BadInput("Then", "there is no action", "choose at least one, such as Archive")
+    if any(row.action in NAME_A_LABEL and not row.value for row in fields.steps):
+        raise BadInput("Then", "needs the name of a label", "write it beside the action, such as Receipts")
     conditions = [_condition(row) for row in fields.conditions]
     document: dict[str, Any] = {
         "name": fields.name,
@@ -160,6 +176,44 @@ def as_fields(draft: RuleDraft) -> RuleFields | None:
     )
     is_off_in_shadow = draft.shadow and not draft.enabled
     return None if "\n" in draft.description or is_off_in_shadow else fields
+
+
+def rows_about(sender: str, list_id: str) -> list[ConditionRow]:
+    """Return the conditions on where a message comes from, the narrowest first: its sender, its list, its domain."""
+    address = canonical(sender) or ""
+    domain = address.rpartition("@")[2]
+    rows = [
+        ConditionRow("sender_email", False, address),
+        ConditionRow("list", False, list_name(list_id)),
+        ConditionRow("sender_domain", False, "" if domain in SHARED_DOMAINS else domain),
+    ]
+    return [row for row in rows if _is_valid(row)]
+
+
+def _is_valid(row: ConditionRow) -> bool:
+    if not row.value or len(row.value) > LONGEST_VALUE or row.value != " ".join(row.value.split()):
+        return False
+    try:
+        read_draft({"name": "one condition", "if": {row.kind: row.value}, "then": "none"})
+    except BadInput:
+        return False
+    return True
+
+
+def _about(text: str) -> ConditionRow | None:
+    """Read a condition from a single field: its kind and its value."""
+    kind, _, value = text.partition(" ")
+    return ConditionRow(kind, False, value) if kind else None
+
+
+def _steps(row: ActionRow) -> list[ActionRow]:
+    return [ActionRow("apply_label", row.value), ActionRow("archive")] if row.action == FILE else [row]
+
+
+def _name_of(about: ConditionRow, steps: Sequence[ActionRow]) -> str:
+    first, *more = [f"{_BUTTONS.get(each.action, each.action)} {each.value}".strip() for each in steps] or [""]
+    said = " and ".join([first, *(f"{each[:1].lower()}{each[1:]}" for each in more)])
+    return f"{said}: {about.value}"[:LONGEST_VALUE]
 
 
 def prefilled(sender: str | None, subject: str | None, list_id: str | None, label: str | None) -> RuleFields:
