@@ -42,8 +42,9 @@ CHANGES = """\
     ],
 )
 def test_each_installer_replaces_what_it_installed(
-    tmp_path: Path, marker: str, origin: dict[str, object], command: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marker: str, origin: dict[str, object], command: str
 ) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path.parents[1]))
     (tmp_path / marker).touch()
     assert command_for(tmp_path, origin) == command.format(prefix=tmp_path)
 
@@ -56,9 +57,31 @@ def test_each_installer_replaces_what_it_installed(
         ("pyvenv.cfg", "{prefix}/bin/pip uninstall postroom"),
     ],
 )
-def test_each_installer_removes_what_it_installed(tmp_path: Path, marker: str, command: str) -> None:
+def test_each_installer_removes_what_it_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marker: str, command: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path.parents[1]))
     (tmp_path / marker).touch()
     assert removal_for(tmp_path, FROM_FILE) == command.format(prefix=tmp_path)
+
+
+def test_what_pipx_installed_for_all_users_is_replaced_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prefix, commands = tmp_path / "opt/pipx/venvs/postroom", tmp_path / "usr bin"
+    for each in (prefix, commands, tmp_path / "home"):
+        each.mkdir(parents=True)
+    (prefix / "pipx_metadata.json").touch()
+    (commands / "postroom").touch(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(commands))
+    places = f"PIPX_HOME={tmp_path}/opt/pipx PIPX_BIN_DIR='{commands}'"
+    assert command_for(prefix, {}) == f"{places} pipx upgrade postroom"
+    assert removal_for(prefix, {}) == f"{places} pipx uninstall postroom"
+
+    def writable_elsewhere(path: Path, _mode: int) -> bool:
+        return Path(path) != prefix
+
+    monkeypatch.setattr("os.access", writable_elsewhere)
+    assert command_for(prefix, {}) == f"sudo {places} pipx upgrade postroom"
 
 
 def test_a_clone_is_pulled_and_a_container_is_started_anew(tmp_path: Path) -> None:

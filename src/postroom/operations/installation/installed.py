@@ -1,7 +1,9 @@
 """How this program was installed, and so which command replaces it. Postroom never replaces itself."""
 
 import json
+import os
 import shlex
+import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -29,8 +31,8 @@ def command_for(prefix: Path, origin: dict[str, Any], *, in_container: bool = Fa
     if (prefix / "uv-receipt.toml").exists():
         return f"uv tool install --constraints {CONSTRAINTS} {WHEEL}" if origin else "uv tool upgrade postroom"
     if (prefix / "pipx_metadata.json").exists():
-        constrained = f'pipx install --force --pip-args="--constraint $PWD/{CONSTRAINTS}" {WHEEL}'
-        return constrained if origin else "pipx upgrade postroom"
+        constrained = f'install --force --pip-args="--constraint $PWD/{CONSTRAINTS}" {WHEEL}'
+        return f"{_pipx(prefix)} {constrained if origin else 'upgrade postroom'}"
     if in_container:
         return "start a container of the new image on the same volume"
     pip = f"{shlex.quote(str(prefix / 'bin' / 'pip'))} install"
@@ -43,10 +45,21 @@ def removal_for(prefix: Path, origin: dict[str, Any], *, in_container: bool = Fa
     if (prefix / "uv-receipt.toml").exists():
         return "uv tool uninstall postroom"
     if (prefix / "pipx_metadata.json").exists():
-        return "pipx uninstall postroom"
+        return f"{_pipx(prefix)} uninstall postroom"
     if in_container:
         return "remove the container, its image and its volume"
     return f"{shlex.quote(str(prefix / 'bin' / 'pip'))} uninstall postroom"
+
+
+def _pipx(prefix: Path) -> str:
+    """`pipx`, with the places that it needs to know if it has installed this for all users."""
+    place = prefix.parents[1]
+    if place.is_relative_to(Path.home()):
+        return "pipx"
+    called = shutil.which("postroom")
+    commands = [] if called is None else [f"PIPX_BIN_DIR={shlex.quote(str(Path(called).parent))}"]
+    as_root = [] if os.access(prefix, os.W_OK) else ["sudo"]
+    return " ".join([*as_root, f"PIPX_HOME={shlex.quote(str(place))}", *commands, "pipx"])
 
 
 def _clone(origin: dict[str, Any]) -> str | None:
