@@ -15,6 +15,7 @@ from postroom.store.intake.queue_depths import (
     depths_between,
     keep_depths,
     prune_depths,
+    sampled_spans,
     tier_depths,
     tiers_in,
 )
@@ -125,4 +126,6 @@ async def test_samples_become_the_deepest_of_each_span(database: Database, clock
     found = await database.run(depths_between("email", since, until, 3600))
     assert found == [(0, "default", 9), (1, "default", 1)]
     assert await database.run(depths_between("gateway", since, until, 3600)) == []
+    assert await database.run(sampled_spans(since, until, 1800)) == [0, 2]
+    assert await database.run(sampled_spans(since + timedelta(minutes=15), since + timedelta(minutes=65), 3600)) == []
     assert await database.run(prune_depths(since + timedelta(hours=1))) == 3

@@ -17,6 +17,7 @@ from postroom.interfaces.dashboard.visiting import OWNER
 from postroom.interfaces.http.application import create_application
 from postroom.operations.jobs import jobs as jobs_of_people
 from postroom.store.engine.database import Database
+from postroom.store.intake.queue_depths import DepthSample, keep_depths
 from postroom.store.jobs import jobs
 from postroom.store.people.audit import list_audit
 from support.attacks import ATTACKS, assert_harmless
@@ -63,8 +64,11 @@ async def test_the_page_shows_stages_rates_causes_and_workers(setup: IntakeSetup
     assert "the label … is gone" in shown
     assert "Retry 2" in shown
     assert "host-1:4711" in shown
-    assert "completed: from 0 to 3" in shown
+    assert "completed: from 3 to 3, last 3, nothing recorded in 24 of 25" in shown
     assert "≤ 256 ms" in shown
+    earlier = setup.clock() - timedelta(hours=3)
+    await setup.database.run(keep_depths([DepthSample("email", "default", 0)], earlier))
+    assert "completed: from 0 to 3, last 3, nothing recorded in 23 of 25" in await text(page, "/jobs")
 
 
 async def test_an_empty_page_says_why_and_what_next(page: httpx2.AsyncClient) -> None:

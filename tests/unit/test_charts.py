@@ -4,7 +4,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from postroom.interfaces.dashboard.charts import Series, lines, stacked_bars
+from postroom.interfaces.dashboard.charts import Series, legend, lines, stacked_bars
+from postroom.interfaces.dashboard.tiers import with_gaps
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -43,3 +44,24 @@ def test_longer_times_are_drawn_as_days_and_months_in_english() -> None:
     assert axis(lines([days[0], days[0] + timedelta(days=400)], [Series("mail", [1, 2], "acc")])) == [
         "Feb 2026", "Apr 2027",
     ]  # fmt: skip
+
+
+def test_a_span_without_a_value_is_a_gap_and_a_zero_is_a_zero() -> None:
+    moments = hours(datetime(2026, 3, 4, tzinfo=UTC), 6)
+    drawn = lines(moments, [Series("waiting", [3, 0, None, None, 5, None], "acc")])
+    (path,) = re.findall(r'<path class="ln k-acc" d="(.*?)"', drawn)
+    assert [len(re.findall("[ML]", piece)) for piece in re.findall("M[^M]*", path)] == [2, 1]
+    assert re.findall(r'<rect class="f-gap".*?<title>(.*?)</title>', drawn) == [
+        "4 Mar, 02:00 UTC to 4 Mar, 03:00 UTC: not running: nothing recorded",
+        "4 Mar, 05:00 UTC: not running: nothing recorded",
+    ]
+    assert 'aria-label="waiting: from 0 to 5, last 5, nothing recorded in 3 of 6"' in drawn
+
+
+def test_a_legend_names_the_gaps_if_there_are_any() -> None:
+    assert "not running" not in legend([Series("mail", [0, 1], "acc")])
+    assert "not running" in legend([Series("mail", [0, 1, None], "acc"), Series("old", [0, 0, None], "dim")])
+    bars = stacked_bars(hours(datetime(2026, 3, 4, tzinfo=UTC), 2), [Series("mail", [None, 2], "acc")], gap="no data")
+    assert bars.count("f-gap") == 1
+    assert "no data" in bars
+    assert with_gaps([Series("mail", [0, 0, 2], "acc")], [False, True, False])[0].values == [None, 0, 2]

@@ -20,6 +20,7 @@ ONE_VALUE = 12
 """How long the line of a single value is."""
 CLOCK_UP_TO_S, DAYS_UP_TO_S = 2 * 86_400, 300 * 86_400
 """Times up to the first span are shown as hours and minutes, up to the second as days, longer ones as months."""
+NOT_RECORDED = "not running: nothing recorded"
 WAITS_WIDTH, WAITS_LEFT, WAITS_RIGHT = 860, 190, 90
 WAITS_BAR, WAITS_GAP, WAITS_TOP, WAITS_CURVE = 16, 18, 64, 240
 SHORTEST_WAIT_S = 0.01
@@ -37,10 +38,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values over time, one for each moment of the chart."""
+    """Values over time, one for each moment of the chart; None where nothing was recorded, which is not 0."""
 
     name: str
-    values: Sequence[float]
+    values: Sequence[float | None]
     colour: str
 
 
@@ -111,17 +112,18 @@ def stacked_bars(
     *,
     limit: float | None = None,
     zone: tzinfo = UTC,
+    gap: str = NOT_RECORDED,
 ) -> Markup:
-    """Draw how much there was in each span of time, the parts of each on top of one another; `limit` as in `lines`."""
+    """Draw how much there was in each span of time, the parts of each on top of one another; otherwise as `lines`."""
     moments = [each.astimezone(zone) for each in moments]
-    sums = [sum(values) for values in zip(*(each.values for each in series), strict=True)] if series else []
+    sums = [sum(value or 0 for value in values) for values in zip(*(each.values for each in series), strict=True)]
     axis = _Axis(max(*sums, limit or 0, 0), unit)
     width = (WIDTH - LEFT - RIGHT) / max(1, len(moments))
-    drawn = axis.lines() + _times(moments, width)
+    drawn = _gaps(moments, series, (LEFT, width), gap) + axis.lines() + _times(moments, width)
     below = [0.0] * len(moments)
     for each in series:
         for index, value in enumerate(each.values):
-            if value > 0:
+            if value:
                 top, bottom = axis.y(below[index] + value), axis.y(below[index])
                 title = f"{_moment_text(moments[index])}: {each.name} {number(value)}"
                 drawn += Markup(
@@ -139,21 +141,65 @@ def lines(
     limit: float | None = None,
     highest: float | None = None,
     zone: tzinfo = UTC,
+    gap: str = NOT_RECORDED,
 ) -> Markup:
-    """Draw values over time as lines; `limit` is a dashed line that they should stay under."""
+    """Draw values over time as lines; `limit` is a dashed line that they should stay under.
+
+    Spans of which no series has a value are shaded; `gap` says what that means.
+    """
     moments = [each.astimezone(zone) for each in moments]
-    largest = max((value for each in series for value in each.values), default=0)
+    largest = max((value for each in series for value in each.values if value is not None), default=0)
     axis = _Axis(highest if highest is not None else max(largest, limit or 0), unit)
     width = (WIDTH - LEFT - RIGHT) / max(1, len(moments) - 1)
-    drawn = axis.lines() + _times(moments, width)
+    drawn = _gaps(moments, series, (LEFT - width / 2, width), gap) + axis.lines() + _times(moments, width)
     for each in series:
-        points = "L".join(f"{LEFT + index * width:.1f},{axis.y(value):.1f}" for index, value in enumerate(each.values))
-        if len(each.values) == 1:
-            points += f"h{ONE_VALUE}"
-        drawn += Markup('<path class="ln k-{}" d="M{}"><title>{}</title></path>').format(
-            each.colour, points or "0,0", each.name
+        drawn += Markup('<path class="ln k-{}" d="{}"><title>{}</title></path>').format(
+            each.colour, _path(each.values, width, axis) or "M0,0", each.name
         )
     return _chart(drawn + _limit(limit, axis), series, unit)
+
+
+def _path(values: Sequence[float | None], width: float, axis: "_Axis") -> str:
+    """Return the line through the values, with a piece for each run of them without a gap."""
+    path, length = "", 0
+    for index, value in enumerate([*values, None]):
+        if value is not None:
+            path += f"{'L' if length else 'M'}{LEFT + index * width:.1f},{axis.y(value):.1f}"
+            length += 1
+        else:
+            path += f"h{min(ONE_VALUE, width):g}" if length == 1 else ""
+            length = 0
+    return path
+
+
+def _gaps(moments: Sequence[datetime], series: Sequence[Series], place: tuple[float, float], words: str) -> Markup:
+    """Shade the spans of which no series has a value. `place` is the left end of the first, and how wide each is."""
+    drawn, (left, width) = Markup(), place
+    for first, last in _runs(_places_without_value(series)):
+        until = "" if first == last else f" to {_moment_text(moments[last])}"
+        drawn += Markup(
+            '<rect class="f-gap" x="{:.1f}" y="{}" width="{:.1f}" height="{}"><title>{}{}: {}</title></rect>'
+        ).format(
+            *(left + first * width, TOP, width * (last - first + 1), HEIGHT - TOP - BOTTOM),
+            *(_moment_text(moments[first]), until, words),
+        )
+    return drawn
+
+
+def _runs(places: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the first and the last of each run of places."""
+    runs: list[tuple[int, int]] = []
+    for place in places:
+        if runs and runs[-1][1] == place - 1:
+            runs[-1] = runs[-1][0], place
+        else:
+            runs.append((place, place))
+    return runs
+
+
+def _places_without_value(series: Sequence[Series]) -> list[int]:
+    columns = zip(*(each.values for each in series), strict=True)
+    return [index for index, values in enumerate(columns) if all(value is None for value in values)]
 
 
 def waits(title: str, found: Sequence[WaitTimes], closer: str, style: str = "") -> Markup:
@@ -189,13 +235,16 @@ def waits(title: str, found: Sequence[WaitTimes], closer: str, style: str = "") 
     )
 
 
-def legend(parts: Iterable[Part | Series]) -> Markup:
-    """Name the colours of a picture."""
+def legend(parts: Sequence[Part] | Sequence[Series], gap: str = NOT_RECORDED) -> Markup:
+    """Name the colours of a picture, and what is shaded."""
+    named = [(each.colour, each.name) for each in parts]
+    if _places_without_value([each for each in parts if isinstance(each, Series)]):
+        named.append(("gap", gap))
     square = Markup(
         '<span><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="f-{}" width="12" height="12"/></svg>{}</span>'
     )
     return Markup('<p class="legend">{}</p>').format(
-        Markup().join(square.format(each.colour, each.name) for each in parts)
+        Markup().join(square.format(colour, name) for colour, name in named)
     )
 
 
@@ -320,10 +369,12 @@ def _chart(drawn: Markup, series: Sequence[Series], unit: str) -> Markup:
     )
 
 
-def _summary(values: Sequence[float]) -> str:
+def _summary(given: Sequence[float | None]) -> str:
+    values = [value for value in given if value is not None]
     if not values:
         return "no values"
-    return f"from {number(min(values))} to {number(max(values))}, last {number(values[-1])}"
+    gaps = f", nothing recorded in {len(given) - len(values)} of {len(given)}" if len(given) > len(values) else ""
+    return f"from {number(min(values))} to {number(max(values))}, last {number(values[-1])}{gaps}"
 
 
 def _moment_text(moment: datetime) -> str:

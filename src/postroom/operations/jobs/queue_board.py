@@ -1,7 +1,7 @@
 """The queues as a page shows them: what waits in each tier and for how long, and what ended without being processed."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, get_args
@@ -54,10 +54,13 @@ class TierBoard:
 
 @dataclass(frozen=True, slots=True)
 class DepthHistory:
-    """The deepest sample of each tier in every span, from the first sample in a window to the last."""
+    """The deepest sample of each tier in every span, from the first sample in a window to the last.
+
+    A span without a sample has none: Postroom did not run.
+    """
 
     moments: Sequence[datetime]
-    by_tier: Mapping[str, Sequence[int]]
+    by_tier: Mapping[str, Sequence[int | None]]
     has_samples: bool
 
 
@@ -183,18 +186,10 @@ async def _depth_history(database: Database, queue: str, tiers: Sequence[str], w
     places = [place for _, place in sampled]
     spans = range(min(places), max(places) + 1) if places else range(0)
     by_tier = {
-        tier: _fill_gaps(sampled.get((tier, place)) for place in spans)
+        tier: [sampled.get((tier, place)) for place in spans]
         for tier in dict.fromkeys([*tiers, *(tier for tier, _ in sampled)])
     }
     return DepthHistory([window.since + step * place for place in spans], by_tier, bool(found))
-
-
-def _fill_gaps(samples: Iterable[int | None]) -> list[int]:
-    """The samples, and where there is none the last one before."""
-    filled: list[int] = []
-    for sample in samples:
-        filled.append(sample if sample is not None else filled[-1] if filled else 0)
-    return filled
 
 
 @QUEUES.operation(READ, get("/queues/{queue}/waiting"))

@@ -11,6 +11,7 @@ from postroom.core.views import Internal, Shown
 from postroom.operations.overview.windows import Window
 from postroom.store.engine.database import Database
 from postroom.store.installation.rollups import by_span
+from postroom.store.intake import queue_depths
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,17 @@ async def volume_of(
     for each in mine:
         by_tier[each.name][window.place(each.hour)] += each.count
     return Volume(window, by_tier)
+
+
+async def recorded_spans(database: Database, window: Window) -> Sequence[bool]:
+    """Tell of each span whether Postroom ran in it, so that nothing counted means that nothing happened.
+
+    While it runs, it samples the depth of its queues every five minutes.
+    """
+    step = round(window.step.total_seconds())
+    sampled = set(await database.run(queue_depths.sampled_spans(window.since, window.end, step)))
+    last = window.place(window.until)
+    return [place in sampled or place == last for place in range(last + 1)]
 
 
 async def counts_by_endpoint(database: Database, window: Window) -> Mapping[str, int]:

@@ -63,6 +63,12 @@ def depths_between(queue: str, since: datetime, until: datetime, step_s: int) ->
     return read_rows(SpanDepth, (yield sql("select_depths", queue, since, until, step_s)))
 
 
+@query
+def sampled_spans(since: datetime, until: datetime, step_s: int) -> Script[list[int]]:
+    """The spans of a window in which a sample was stored: Postroom ran. They are counted from the first."""
+    return [place for (place,) in (yield sql("select_sampled_spans", since, until, step_s))]
+
+
 @transaction
 def prune_depths(before: datetime) -> Script[int]:
     return len((yield sql("prune_depths", before)))

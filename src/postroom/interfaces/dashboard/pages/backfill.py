@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from uuid import UUID
 
 from postroom.core.backfill.job import FoundMail
-from postroom.core.days import start_of, zone_named
+from postroom.core.days import day_in, start_of, zone_named
 from postroom.core.errors import NotFound
 from postroom.interfaces.dashboard.charts import Part, Series
 from postroom.interfaces.dashboard.ids import read_id
@@ -60,12 +60,17 @@ class BackfillJobPage(DashboardPage):
             "day_moments": [start_of(day, zone) for day in days],
             "day_zone": zone,
             "day_series": [
-                Series("spent, in dollars", [micros / MICROS_PER_DOLLAR for micros in days.values()], "hist")
+                Series("spent, in dollars", _dollars(days, day_in(detail.line.job.created_at, zone)), "hist")
             ],
             "cap_dollars": detail.line.job.daily_cost_cap_cents / CENTS_PER_DOLLAR,
             "part": Part,
             **WORDS,
         }
+
+
+def _dollars(days: Mapping[date, int], created: date) -> list[float | None]:
+    """The cost of each day; None before there was the backfill."""
+    return [micros / MICROS_PER_DOLLAR if day >= created else None for day, micros in days.items()]
 
 
 def _by_category(found: list[FoundMail], year: int) -> dict[str, int]:

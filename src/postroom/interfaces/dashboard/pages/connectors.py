@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from postroom.interfaces.dashboard.charts import Part
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
-from postroom.interfaces.dashboard.tiers import tier_parts, tier_series
+from postroom.interfaces.dashboard.tiers import tier_parts, tier_series, with_gaps
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.connectors.connector_cards import CHANNELS, list_connector_cards, load_connector
+from postroom.operations.overview.volumes import recorded_spans
 from postroom.words import connectors as words
 
 WORDS: Mapping[str, object] = {
@@ -49,7 +50,9 @@ class ConnectorPage(DashboardPage):
             "window": window,
             "windows": WINDOW_CHOICES,
             "parts": tier_parts(detail.volume),
-            "series": tier_series(detail.volume.by_tier),
+            "series": with_gaps(
+                tier_series(detail.volume.by_tier), await recorded_spans(self._database, detail.volume.window)
+            ),
             "quota": [] if detail.quota is None else [Part("spent", detail.quota.units, "acc")],
             **WORDS,
         }

@@ -16,6 +16,7 @@ from postroom.interfaces.dashboard.forms import SEE_OTHER, Confirmation, Form, f
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
+from postroom.interfaces.dashboard.tiers import with_gaps
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.installation.long_tasks import FromPage, Report
@@ -33,6 +34,7 @@ from postroom.operations.jobs.job_bulk import (
 from postroom.operations.jobs.job_causes import job_causes
 from postroom.operations.jobs.job_story import load_story
 from postroom.operations.jobs.jobs import bulk_record
+from postroom.operations.overview.volumes import recorded_spans
 from postroom.words.jobs import BUSY, CONSEQUENCES, MOODS, PAST
 
 LATENCY_UNITS = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
@@ -71,7 +73,7 @@ class JobsPage(DashboardPage):
             "stages": stages,
             "causes": causes,
             "figures": figures,
-            "ended_series": ended_series(figures),
+            "ended_series": with_gaps(ended_series(figures), await recorded_spans(self._database, figures.window)),
             **latency(figures),
             "window": window,
             "windows": WINDOW_CHOICES,
@@ -181,7 +183,7 @@ def latency(figures: JobFigures) -> Mapping[str, object]:
     """The latency over time, in the unit that suits its highest value."""
     highest = max(figures.p95_ms, default=0)
     unit, length = next(each for each in LATENCY_UNITS if highest >= each[1] or each[0] == "ms")
-    series = Series("p95 of all completed jobs", [each / length for each in figures.p95_ms], "acc")
+    series = Series("p95 of all completed jobs", [each / length or None for each in figures.p95_ms], "acc")
     return {"latency_series": [series], "latency_unit": unit}
 
 

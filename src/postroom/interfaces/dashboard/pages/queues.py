@@ -8,7 +8,7 @@ from postroom.core.errors import BadInput
 from postroom.interfaces.dashboard.ids import read_id
 from postroom.interfaces.dashboard.page import DashboardPage
 from postroom.interfaces.dashboard.site import Site
-from postroom.interfaces.dashboard.tiers import tier_series
+from postroom.interfaces.dashboard.tiers import tier_series, with_gaps
 from postroom.interfaces.dashboard.visit import Visit
 from postroom.interfaces.dashboard.windows import WINDOW_CHOICES, chosen_window
 from postroom.operations.jobs.queue_board import (
@@ -23,6 +23,7 @@ from postroom.operations.jobs.queue_board import (
     peek_messages,
     queue_names,
 )
+from postroom.operations.overview.volumes import recorded_spans
 from postroom.words.states import ENDED_EVENTS, EVENT_STATES
 
 DEFAULT_KIND: EndedKind = "summaries"
@@ -57,7 +58,9 @@ class QueuesPage(DashboardPage):
             "kind": kind,
             "kinds": tuple(ENDED_EVENTS.items()),
             "series": tier_series(board.depths.by_tier),
-            "arrivals": tier_series(board.arrived.by_tier),
+            "arrivals": with_gaps(
+                tier_series(board.arrived.by_tier), await recorded_spans(self._database, board.window)
+            ),
             "peeked": peeked,
             "ended": ended,
             "opened": None if summary is None else await load_members(self._database, _id("summary", summary)),

@@ -61,3 +61,6 @@ GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
 SELECT {span} AS place, tier, max(waiting) AS waiting
 FROM queue_depths WHERE queue = :queue AND at >= :since AND at <= :until
 GROUP BY 1, 2 ORDER BY 1, 2
+
+-- name: select_sampled_spans(since, until, step_s)
+SELECT DISTINCT {span} AS place FROM queue_depths WHERE at >= :since AND at < :until ORDER BY 1
