@@ -108,6 +108,15 @@ async def test_the_drip_delivers_one_message_after_each_pause(mailbox: Mailbox) 
     assert pauses == [(4, 0), (4, 1), (4, 2), (4, 3)]
 
 
+async def test_the_drip_ends_when_the_mailbox_is_full(mailbox: Mailbox) -> None:
+    async def sleep(_seconds: float) -> None:
+        assert len(mailbox) < full
+
+    full = len(mailbox) + 2
+    await drip(mailbox, arrivals(Random(3), lambda: NOW), sleep=sleep, full=full)
+    assert len(mailbox) == full
+
+
 async def test_the_drip_stops_when_it_is_cancelled(mailbox: Mailbox) -> None:
     waiting = asyncio.Event()
 
