@@ -18,7 +18,7 @@ async def drip(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     full: int = FULL,
 ) -> None:
-    """Deliver the mails one by one with a pause before each, until they end, the mailbox is full or the task is cancelled."""
+    """Deliver the mails one by one with a pause before each, until they end, the mailbox is full or it is cancelled."""
     while len(mailbox) < full:
         await sleep(every_seconds)
         mail = next(mails, None)
