@@ -196,6 +196,9 @@ def test_an_account_is_paused_resumed_and_removed_by_address_or_id(
     assert shell.out == f"{ADA}  paused\n"
     assert shell("account", "list", "--json") == 0
     assert (shell.json()[0]["state"], shell.json()[0]["state_reason"]) == ("paused", "on holiday")
+    assert shell("account", "resume", account["id"]) == 0
+    assert shell("account", "list") == 0
+    assert "in use" in shell.out, "people read the words of the pages; programs get the state"
     for _ in range(2):
         assert shell("account", "resume", account["id"], "--json") == 0
         assert shell.json()[0]["state"] == "active"

@@ -15,6 +15,7 @@ from postroom.store.actions.actions import ActionView, list_actions
 from postroom.store.backfill.backfill import list_backfills
 from postroom.store.engine.opening import FILE
 from postroom.store.engine.sqlite import SqliteDatabase
+from postroom.store.intake.history import count_states
 from postroom.store.jobs.job_lists import JobQuestion, list_by_stage
 from postroom.store.people.audit import list_audit
 from postroom.system.wall_clock import wall_clock
@@ -82,6 +83,7 @@ async def test_the_first_minute_tells_a_story_and_a_restart_does_not_tell_it_aga
             await a_flood_is_throttled_and_delays_no_one_else(story)
             await a_backfill_runs_for_nothing(story)
             await a_failed_job_can_be_retried(tmp_path, story)
+            await a_program_reads_what_happens_in_the_house(story)
     with running(tmp_path, *DEMO, more=QUIET) as process:
         announced(process)
         async with told(tmp_path) as story:
@@ -172,6 +174,14 @@ async def a_failed_job_can_be_retried(folder: Path, story: ToldStory) -> None:
     (job,) = await until(story.database, failed, len)
     assert postroom(folder, "jobs", "retry", job, "--data-dir", str(story.folder)).returncode == 0
     assert (await story.action(REFUSED.subject, "completed")).parameters == {"label": "Receipts"}
+
+
+async def a_program_reads_what_happens_in_the_house(story: ToldStory) -> None:
+    async def ended() -> int:
+        counts = await story.database.run(count_states("gateway"))
+        return sum(count for (_, state), count in counts.items() if state == "acked")
+
+    assert await until(story.database, ended, lambda found: found)
 
 
 async def test_what_was_tried_is_ticked_however_it_was_done(tmp_path: Path) -> None:

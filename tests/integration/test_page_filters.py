@@ -37,7 +37,7 @@ async def text(client: httpx2.AsyncClient, address: str = "/filters") -> str:
     return unescape(answer.text)
 
 
-async def heard(database: Database, identity: str, contacts_age: timedelta | None) -> None:
+async def heard(database: Database, identity: str, contacts_age: timedelta | None, uptime_s: float = 600) -> None:
     now = wall_clock()
     checkpoint = {"cursor": "1", "updated_at": now.isoformat()}
     if contacts_age is not None:
@@ -45,7 +45,7 @@ async def heard(database: Database, identity: str, contacts_age: timedelta | Non
     report = {
         "schema_version": "connector.heartbeat.v1",
         "connector": {"connector_type": "gmail", "endpoint_identity": identity, "instance_id": "i"},
-        "status": {"state": "healthy", "uptime_s": 1},
+        "status": {"state": "healthy", "uptime_s": uptime_s},
         "counters": {},
         "checkpoint": checkpoint,
         "sent_at": now.isoformat(),
@@ -77,10 +77,11 @@ async def test_the_panel_shows_rules_guard_and_contacts(client: httpx2.AsyncClie
     await heard(database, "gmail:user:fresh@x.example", timedelta(minutes=5))
     await heard(database, "gmail:user:old@x.example", timedelta(hours=2))
     await heard(database, "gmail:user:none@x.example", None)
+    await heard(database, "gmail:user:starting@x.example", None, uptime_s=1)
     page = await text(client)
     assert "people you have written to" in page
     assert "2 addresses" in page
-    for identity, state in (("fresh", "fresh"), ("old", "too old"), ("none", "missing")):
+    for identity, state in (("fresh", "fresh"), ("old", "too old"), ("none", "missing"), ("starting", "being read")):
         row = page.split(f"gmail:user:{identity}@x.example")[1].split("</li>")[0]
         assert f"</svg>{state}</span>" in row
 

@@ -7,14 +7,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import httpx2
 import structlog
 
 from postroom.compose.demo import DemoMailbox
-from postroom.compose.demo_town import TellStory, Town, demo_signature
+from postroom.compose.demo_town import Agent, TellStory, Town, demo_signature
 from postroom.core.days import day_in
 from postroom.operations.backfill.agent_backfills import RequestedBackfill
 from postroom.operations.backfill.backfill import backfills_of
@@ -52,7 +51,6 @@ BACKFILL = ("finance", "newsletters")
 PER_HOUR = 1800
 PAUSE_S = 3.0
 LOOK_S = 0.5
-PROTOCOL = "2025-11-25"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +143,3 @@ def story_of(mailbox: DemoMailbox, database: Database, settings: Settings) -> Te
         mailbox.told.set()
 
     return nothing if mailbox.story is None else Story(database, settings, mailbox.story, mailbox.told.set).tell
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """A program with an agent's token, over MCP."""
-
-    http: httpx2.AsyncClient
-    token: str
-
-    async def call(self, tool: str, **arguments: Any) -> None:
-        headers = {
-            "Authorization": f"Bearer {self.token}",
-            "Accept": "application/json",
-            "MCP-Protocol-Version": PROTOCOL,
-        }
-        params = {"name": tool, "arguments": arguments}
-        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        answer = await self.http.post("/mcp", json=request, headers=headers)
-        log.debug("demo.agent_called", tool=tool, status=answer.status_code)

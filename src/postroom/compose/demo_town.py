@@ -5,6 +5,7 @@ HTTP like any others.
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ import httpx2
 import structlog
 
 from postroom.core.errors import BadInput, PostroomError
+from postroom.core.queue.queues import GATEWAY
 from postroom.operations.caller import Caller
 from postroom.operations.outbound.senders import WantedSender, add_sender
 from postroom.operations.people.audit import signature
@@ -38,6 +40,10 @@ LIFETIME = timedelta(days=1)
 DEMO = "demo"
 SCORING_S = 5.0
 """In a demo, a sender that sends too much is noticed within seconds."""
+PROTOCOL = "2025-11-25"
+READER = "household helper"
+READS_EVERY_S = 20.0
+MOST_READ = 100
 TellStory = Callable[["Town", httpx2.AsyncClient], Awaitable[None]]
 """Told once, by the programs and customers of the town."""
 
@@ -91,6 +97,7 @@ class Town:
         senders = {each.username: await self._sender_token(each) for each in CUSTOMERS}
         async with httpx2.AsyncClient(base_url=address, timeout=30) as http, asyncio.TaskGroup() as tasks:
             tasks.create_task(send_events(_posting(http), events, self._rng))
+            tasks.create_task(read_events(Agent(http, await self.agent_token(READER))))
             tasks.create_task(submit_mail(_posting(http), senders, self._rng))
             tasks.create_task(self._tell(http))
 
@@ -121,6 +128,40 @@ class Town:
     ) -> str:
         by = Caller(self._database, demo_signature())
         return (await make_token(by, role, identity, sender=sender, name=name, expires_at=by.clock() + LIFETIME)).text
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A program with an agent's token, over MCP."""
+
+    http: httpx2.AsyncClient
+    token: str
+
+    async def call(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
+        """Call a tool, and return its answer; an empty one if it was refused."""
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Accept": "application/json",
+            "MCP-Protocol-Version": PROTOCOL,
+        }
+        params = {"name": tool, "arguments": arguments}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answer = await self.http.post("/mcp", json=request, headers=headers)
+        log.debug("demo.agent_called", tool=tool, status=answer.status_code)
+        return answer.json().get("result", {}).get("structuredContent") or {} if answer.is_success else {}
+
+
+async def read_events(agent: Agent, every_s: float = READS_EVERY_S) -> None:
+    """Take the events of the house every few seconds and finish them, until the task is cancelled."""
+    while True:
+        try:
+            leased = (await agent.call("queue.next", queue=GATEWAY.queue, max=MOST_READ)).get("messages", [])
+            held = [{name: each[name] for name in ("message_id", "lease_token")} for each in leased]
+            if held:
+                await agent.call("queue.ack", items=held)
+        except httpx2.HTTPError as error:
+            log.debug("demo.not_answered", error=type(error).__name__)
+        await asyncio.sleep(every_s)
 
 
 def _posting(http: httpx2.AsyncClient) -> Post:

@@ -194,7 +194,7 @@ def _look(session: Session, account: AccountView) -> FirstLook:
     """Look at the newest mail of the account, and show it."""
     open_source = partial(session.application.open_source, session.settings)
     now = session.clock()
-    look = session.call(take_first_look, session.settings, account.email, open_source, reading, now=now)
+    look = session.call(take_first_look, session.live_settings.current, account.email, open_source, reading, now=now)
     reading(0)
     say()
     show_look(look)

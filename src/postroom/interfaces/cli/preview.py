@@ -134,7 +134,7 @@ def _preview_all(
     now = session.clock()
     history = read_history(mail(), frozenset(map(own_address, known.users)), _looking)
     recipient = recipient_of(history, known.users, known.people, known.ingestion, known.hosts)
-    chosen = session.call(choose_rules, session.settings, source, drafts, recipient, now)
+    chosen = session.call(choose_rules, session.live_settings.current, source, drafts, recipient, now)
     previewer = Previewer(chosen.rules, chosen.recipient, now)
     count = history.senders.total()
     preview_all(mail(), previewer, count, lambda number: report("previewing", number, count))

@@ -19,6 +19,7 @@ from postroom.store.accounts.accounts import AccountView as AccountView
 from postroom.store.accounts.mailbox_jobs import ask_for_sync
 from postroom.store.engine.database import Database
 from postroom.store.mail.mail import ACTS_ON_ALL
+from postroom.words.connectors import account_state
 
 AccountName = Annotated[str, Argument("The address or the id of the account.", typed_as="ID_OR_ADDRESS")]
 LINE = "{email}  {state}"
@@ -64,6 +65,13 @@ def account_row(account: AccountView) -> Mapping[str, object]:
     }
 
 
+def _cells(account: AccountView) -> Mapping[str, object]:
+    """An account as people read it."""
+    needs_repair = bool(repair_in(account.state_reason, account.email))
+    state = account_state(account.state, account.sign_in, needs_repair=needs_repair)
+    return {**account_row(account), "state": state}
+
+
 @CONNECTORS.operation(
     READ,
     command(
@@ -71,6 +79,7 @@ def account_row(account: AccountView) -> Mapping[str, object]:
         *("id", "provider", "email", "state", "acts", "level", "imap_host", "granted_at", "refreshed_at"),
         "state_reason",
         row=account_row,
+        cells=_cells,
     ),
 )
 async def list_accounts(database: Database, /) -> list[AccountView]:

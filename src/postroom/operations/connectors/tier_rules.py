@@ -10,7 +10,7 @@ from postroom.core.heartbeat import Liveness
 from postroom.core.mail.providers import PROVIDERS
 from postroom.core.queue.queues import EMAIL, GUARD
 from postroom.core.views import Shown
-from postroom.operations.connectors.connectors import list_connectors
+from postroom.operations.connectors.connectors import ReportedConnector, list_connectors
 from postroom.operations.nouns import FILTERS
 from postroom.operations.operation import get
 from postroom.settings.queues import queues_of
@@ -21,7 +21,9 @@ from postroom.system.wall_clock import Clock, wall_clock
 from postroom.words.tiers import TIER_RULES, TierRule
 
 MOST_COUNTED = 20_000
-Freshness = Literal["fresh", "too old", "none"]
+Freshness = Literal["fresh", "too old", "reading", "none"]
+READING_S = 150.0
+"""A connector that has just started reports its copy with its second heartbeat."""
 
 
 class TierGuard(NamedTuple):
@@ -79,7 +81,7 @@ async def load_tier_rules(database: Database, settings: Settings, clock: Clock =
             each.contacts_generated_at,
             each.last_heartbeat_at,
             each.liveness,
-            _freshness(each.contacts_generated_at, stale, now),
+            _freshness(each, stale, now),
         )
         for each in await list_connectors(database, clock)
         if each.connector_type in PROVIDERS
@@ -89,9 +91,11 @@ async def load_tier_rules(database: Database, settings: Settings, clock: Clock =
     return TierRules(TIER_RULES, _guards(settings), GUARD, ContactsState(sources, is_more, copies, refresh, stale))
 
 
-def _freshness(generated_at: datetime | None, stale: timedelta, now: datetime) -> Freshness:
+def _freshness(connector: ReportedConnector, stale: timedelta, now: datetime) -> Freshness:
+    generated_at = connector.contacts_generated_at
     if generated_at is None:
-        return "none"
+        runs_s = connector.uptime_s + (now - connector.last_heartbeat_at).total_seconds()
+        return "reading" if runs_s < READING_S else "none"
     return "fresh" if now - generated_at <= stale else "too old"
 
 
