@@ -98,7 +98,7 @@ class TenantKey:
 
 @dataclass(frozen=True, slots=True)
 class TenantLine:
-    """A tenant: the recipients attempted in the window, and what waits now. `share` is of all attempts."""
+    """A tenant: its turns in the window, and what waits now. `share` is of all turns."""
 
     id: int
     name: str
@@ -115,7 +115,7 @@ class TenantLine:
 @dataclass(frozen=True, slots=True)
 class TenantPage(Page[TenantLine]):
     tenants: Annotated[int, "How many had mail served or waiting."]
-    served: Annotated[int, "How many recipients were attempted in all; each attempt counts."]
+    served: Annotated[int, "Turns given in all: recipients, each time their mail was taken from the queue."]
 
 
 @dataclass(frozen=True, slots=True)
