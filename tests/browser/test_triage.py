@@ -298,6 +298,9 @@ async def test_the_palette_offers_the_acts_of_the_chosen_row(
         await expect(page.locator("#commands li").first).to_have_text("Archive the chosen row")
         await page.keyboard.press("Enter")
         await expect(page.locator("#lines li", has_text="in line")).to_contain_text("Message 2")
+        await page.keyboard.press("Control+k")
+        await expect(page.locator("#commands")).to_contain_text("Go to Approvals")
+        await expect(page.locator("#commands")).to_contain_text("Print this page")
         assert complaints == []
 
 
@@ -315,6 +318,22 @@ async def test_the_palette_does_nothing_else_when_what_it_shows_is_gone(page: Pa
         await page.keyboard.press("Enter")
         await expect(offered).to_have_text("Reject selected…")
         await expect(page.get_by_role("dialog", name="Commands")).to_be_visible()
+
+
+async def test_the_palette_pauses_from_any_page_by_the_dialog_of_its_own(
+    page: Page, complaints: BrowserErrors, database: Database
+) -> None:
+    await new_mailbox(database)
+    async with serving(mail_application(database), host="127.0.0.1", port=0) as address:
+        await page.goto(f"{address}/approvals")
+        await expect(page.locator("#link")).to_have_text("Live")
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type("pause")
+        await expect(page.locator("#commands li").first).to_have_text("Pause or resume everything…")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("dialog", name="Pause everything?")).to_be_visible()
+        assert page.url == f"{address}/"
+        assert complaints == []
 
 
 async def archive_now(box: MailSetup) -> None:

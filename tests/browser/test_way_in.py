@@ -185,7 +185,7 @@ async def test_from_the_first_link_to_sorted_mail_and_back(
     assert mailbox.in_inbox() == len(mailbox.before["INBOX"]) - leaving
     await looks_well(page)
 
-    await today.get_by_role("button", name="Undo all of today").click()
+    await today.get_by_role("button", name=f"Undo all {leaving + labelled} of today").click()
     await page.get_by_role("button", name=f"Undo {leaving + labelled} actions").click()
     await expect(page.get_by_text(f"Undoing {leaving + labelled} actions")).to_be_visible()
     await expect(today).to_contain_text("nothing changed yet")

@@ -141,6 +141,8 @@ async def test_what_the_model_has_hidden_is_listed_and_brought_back_by_one_butto
     overview = (await page.get("/")).text
     assert "2 messages, by the model or an agent, without your approval" in overview
     assert "Offer 2" in overview
+    for address in ("/", "/mail?state=hidden", "/mail?state=hidden&since=today"):
+        assert "Undo all 2" in (await page.get(address)).text
     assert await rows(page, "/mail?state=hidden&since=today") == ["Offer 2", "Offer 1"]
     assert await rows(page, "/mail?state=hidden&since=2999-01-01") == []
     answer = await submit(page, "/mail/bring-back", {"since": "today"}, back="/mail")
@@ -304,6 +306,8 @@ async def test_a_viewer_sees_everything_and_may_do_nothing(sqlite: Database, box
             text = (await page.get(address)).text
             assert "Parcel" in text
             assert '<form class="act"' not in text
+            for offered in ("data-acts", "data-panel", "Pause or resume", "Make a rule"):
+                assert offered not in text
         for act in ("do", "undo", "wrong", "reclassify"):
             fields = {"form_token": masked_form_token(viewer), "action": "archive"}
             assert (await submit(page, f"/mail/{id}/{act}", fields)).status_code == 403

@@ -2,12 +2,23 @@
 
 from typing import NamedTuple
 
+from postroom.core.visitors import PersonRole
+
 
 class NavigationEntry(NamedTuple):
     address: str
     title: str
     icon: str
     key: str
+
+
+class Command(NamedTuple):
+    """Something that the palette offers on every page: the page where it is done, which opens the first of the dialogs
+    that `#do-` names and that it has."""
+
+    address: str
+    title: str
+    role: PersonRole = "operator"
 
 
 class Group(NamedTuple):
@@ -54,3 +65,16 @@ def groups_of(addresses: set[str]) -> list[Group]:
 def place_of(path: str) -> str:
     """Return the page in the navigation that this path belongs to: `/mail/abc` belongs to `/mail`."""
     return f"/{path.strip('/').partition('/')[0]}"
+
+
+COMMANDS = (
+    Command("/#do-pause,resume", "Pause or resume everything…"),
+    Command("/#do-undo-today", "Undo all of today…"),
+    Command("/connectors", "Sync a mailbox now: look for new mail"),
+    Command("/rules/new", "Make a rule"),
+    Command("/rules/starter", "Choose starter rules"),
+    Command("/rules/import", "Import rules"),
+    Command("/backfill/new", "New backfill"),
+    Command("/connectors/new", "Connect a mailbox", "admin"),
+    Command("/settings/sign-in", "Sign out, or change how you sign in", "viewer"),
+)

@@ -19,7 +19,7 @@ from postroom.interfaces.dashboard.compression import accepts_gzip
 from postroom.interfaces.dashboard.drafts import Drafts
 from postroom.interfaces.dashboard.flow import flow
 from postroom.interfaces.dashboard.installable import EMPTY_SHELL, GROUND, icons, manifest, worker
-from postroom.interfaces.dashboard.navigation import ON_A_PHONE, Group, groups_of, place_of
+from postroom.interfaces.dashboard.navigation import COMMANDS, ON_A_PHONE, Group, groups_of, place_of
 from postroom.interfaces.dashboard.reader_zone import reader_zone
 from postroom.interfaces.dashboard.refused_forms import RefusedForm
 from postroom.interfaces.dashboard.rendering import make_environment
@@ -66,6 +66,7 @@ class Site:
             navigation=self.navigation,
             place_of=place_of,
             on_a_phone=ON_A_PHONE,
+            commands=COMMANDS,
             ground=GROUND,
         )
         own = load_assets()

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from postroom.core.counted import counted
 from postroom.core.errors import BadInput, NotFound
+from postroom.core.moments import LONG_AGO
 from postroom.interfaces.dashboard.forms import Confirmation, Form, form_route
 from postroom.interfaces.dashboard.mail_frame import frame_route
 from postroom.interfaces.dashboard.page import DashboardPage
@@ -60,6 +61,7 @@ class MailPage(DashboardPage):
             "page_of_mail": page,
             "counts": counts,
             "hidden_today": await count_hidden(self._database, read_since(TODAY, self._clock(), visit.zone)),
+            "hidden_count": await self._count_hidden(visit),
             "most_counted": MOST_COUNTED,
             "accounts": [each.email for each in await list_accounts(self._database) if each.state != "removed"],
             "chosen": {name: visit.filters[name] for name in FILTERS if name in visit.filters},
@@ -72,6 +74,12 @@ class MailPage(DashboardPage):
             "newest": visit.with_filters(before=None) if "before" in visit.filters else None,
             **await self._opened(visit),
         }
+
+    async def _count_hidden(self, visit: Visit) -> int:
+        """Count what "Undo all" would bring back; 0 where the list is not of that."""
+        if visit.text("state") != "hidden":
+            return 0
+        return await count_hidden(self._database, self._since(visit.text("since"), visit.zone) or LONG_AGO)
 
     def _question(self, visit: Visit) -> MailQuestion:
         return MailQuestion(

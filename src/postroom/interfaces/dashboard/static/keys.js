@@ -4,6 +4,7 @@
 
 (() => {
   const SEQUENCE_MS = 1_500;
+  const MOST_OFFERED = 60;
   const ROWS = "[data-row]";
   const FIELDS = "input, textarea, select, [contenteditable]";
   const FIXED = [["j", "next row"], ["k", "previous row"], ["Enter", "open"], ["/", "search"], ["Ctrl K", "everything that can be done"], ["?", "this list"]];
@@ -80,8 +81,11 @@
       .map((each) => ({ element: each, text: `${label(each)} the chosen row`, run: () => each.click() }));
     const buttons = [...board.querySelectorAll("button, a.btn, summary")].filter((each) => visible(each) && !each.closest("[popover]") && !each.closest(ROWS))
       .map((each) => ({ element: each, text: label(each), run: () => { each.focus(); each.click(); } }));
+    const everywhere = [...palette.querySelectorAll("[data-command]")].filter((each) => each.pathname !== location.pathname || each.hash)
+      .map((each) => ({ text: label(each), run: () => each.click() }));
+    const own = [{ text: "Print this page", run: () => print() }, { text: "Show all shortcuts", run: () => help.showPopover() }];
     const pages = [...document.querySelectorAll("[data-go]")].map((each) => ({ text: `Go to ${label(each)}`, run: () => each.click() }));
-    const found = [...row, ...buttons, ...pages].filter((each) => each.text && matches(each.text)).slice(0, 12);
+    const found = [...row, ...buttons, ...pages, ...everywhere, ...own].filter((each) => each.text && matches(each.text)).slice(0, MOST_OFFERED);
     if (typed) found.push({ text: `Search mail for “${typed}”`, run: () => location.assign(`/mail?q=${encodeURIComponent(typed)}`) });
     return found;
   }
@@ -98,6 +102,7 @@
       line.addEventListener("click", () => run(each));
       return line;
     }));
+    list.children[marked]?.scrollIntoView({ block: "nearest" });
     command.setAttribute("aria-activedescendant", shown.length ? `command-${marked}` : "");
   }
 
@@ -127,6 +132,15 @@
     showOffers();
   });
   help.addEventListener("beforetoggle", describeKeys);
+
+  // A command of another page names its dialogs in the address: the first that the page has is opened, once.
+  function openAsked() {
+    const names = location.hash.match(/^#do-([a-z,-]+)$/)?.[1].split(",") ?? [];
+    if (names.length) history.replaceState(null, "", location.pathname + location.search);
+    names.map((name) => board.querySelector(`.dialog[id="${name}"]`)).find(Boolean)?.showPopover();
+  }
+  addEventListener("hashchange", openAsked);
+  openAsked();
 
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
