@@ -8,7 +8,7 @@
   async function open(link) {
     const back = encodeURIComponent(location.pathname + location.search);
     const answer = await fetch(`${link.dataset.panel}?back=${back}`).catch(() => null);
-    if (!answer?.ok) return location.assign(link.href); // the same as a page, or why not
+    if (!answer?.ok || answer.redirected) return location.assign(link.href); // as a page, or after signing in
     await htmx.swap({ text: await answer.text(), target: panel, sourceElement: panel, swap: "innerHTML" });
     panel.showPopover();
   }
