@@ -136,6 +136,10 @@ async def test_only_the_newest_backups_are_kept_and_other_files_stay(installatio
     folder.mkdir(parents=True)
     mine = folder / "my own.postroom-backup"
     mine.touch()
+    killed = folder / ".0.1.0-20261119T223035.postroom-backup.no1ol2j1"
+    killed.mkdir()
+    (killed / "postroom.sqlite3").touch()
+    killed.with_suffix(".partial").touch()
     for number in range(KEPT + 2):
         installation.clock.forward(60)
         more = [Migration(9000 + n, f"m{n}", f"CREATE TABLE more_{n} (n integer)") for n in range(number + 1)]
@@ -143,6 +147,8 @@ async def test_only_the_newest_backups_are_kept_and_other_files_stay(installatio
         await installation.upgraded(database, backs_up=True)
     assert [path.name.partition("-")[0] for path in installation.backups] == ["0.5.0", "0.4.0", "0.3.0"]
     assert mine.exists()
+    if database.dialect == "sqlite":
+        assert len(list(folder.iterdir())) == KEPT + 1, "parts of backups whose process was killed are removed"
 
 
 async def test_without_room_for_the_backup_nothing_is_changed(

@@ -188,12 +188,13 @@ def test_no_at_the_end_leaves_a_connected_mailbox_and_no_rules(owner: Owner) -> 
     assert owner.asked("rules", "list") == []
 
 
-def test_a_wrong_password_is_asked_for_again_and_a_wrong_number_too(owner: Owner) -> None:
+def test_a_wrong_password_is_asked_for_again_and_a_wrong_number_or_address_too(owner: Owner) -> None:
     with owner.at_init() as terminal:
-        answer(terminal, (WAY, "7"), (CHOOSE, "1"), (ADDRESS, OWNER), (SECRET, "wrong-horse"))
+        answer(terminal, (WAY, "7"), (CHOOSE, "1"), (ADDRESS, "mara@"), (ADDRESS, OWNER), (SECRET, "wrong-horse"))
         answer(terminal, (SECRET, PASSWORD))
         said = leave(terminal, RULES)
     assert "Type one of the numbers." in said
+    assert "That is not a mail address; write it as ada@example.com." in said
     assert "Try again." in said
     assert "wrong-horse" not in said
 

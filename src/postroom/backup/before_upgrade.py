@@ -4,6 +4,7 @@ backups/0.1.0-20261119T183000.postroom-backup     as version 0.1.0 left it, at t
 """
 
 import re
+import shutil
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +40,8 @@ async def room_for(source: Source) -> Room:
 
 async def back_up_before(source: Source, version: str, now: datetime, progress: Progress = silent) -> Path:
     """Make the backup, verified, and remove those beyond the newest few. Raises BackupError if it cannot be made."""
+    if source.url is None:  # there one process upgrades at a time; on PostgreSQL they may be another's
+        _remove_unfinished(source.data_dir / BACKUPS)
     room = await room_for(source)
     if not room.is_enough:
         raise BackupError(
@@ -74,6 +77,15 @@ def way_back(data_dir: Path, dialect: Dialect) -> Path | None:
         if manifest.dialect == dialect and manifest.migrations.items() <= known.items():
             return path
     return None
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove the parts of backups whose process was killed: each is as large as the database."""
+    for path in folder.glob(".*.postroom-backup.*"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol, cast
 import typer
 
 from postroom.core.errors import BadInput
+from postroom.core.mail.accounts import normalised_address
 from postroom.core.mail.servers import LabelsAs, Security
 from postroom.interfaces.cli.session import Session
 from postroom.operations.operation import Argument
@@ -105,6 +106,17 @@ def asked(what: str) -> str:
     if not sys.stdin.isatty():
         raise BadInput("--email", "is missing", "give the address of the mailbox")
     return str(typer.prompt(what, err=True))
+
+
+def asked_address() -> str:
+    """The address of the mailbox; asked for again until it is one."""
+    while True:
+        try:
+            return normalised_address(asked("Mail address"))
+        except BadInput as error:
+            if not sys.stdin.isatty():
+                raise
+            typer.echo(f"That {error.problem}; {error.remedy}.", err=True)
 
 
 def show_connected(session: Session, account: "AccountView", how: str, notes: Sequence[str] = ()) -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from postroom.core.mail.providers import facts_of
-from postroom.interfaces.cli.account_adding import OPTIONS, AddOptions, asked, show_connected
+from postroom.interfaces.cli.account_adding import OPTIONS, AddOptions, asked_address, show_connected
 from postroom.interfaces.cli.session import Session
 from postroom.interfaces.cli.typed_secrets import typed_secret
 
@@ -29,6 +29,6 @@ def _connect(session: Session, provider: str, options: AddOptions) -> "Connected
     from postroom.operations.accounts.connecting import connect_with_fields
 
     options.refuse(provider, OPTIONS - {"email"})
-    email = options.email or asked("Mail address")
+    email = options.email or asked_address()
     fields = {each.name: typed_secret(each.label) for each in provider_named(provider).fields}
     return session.act(connect_with_fields, session.settings, provider, email, fields)

@@ -10,7 +10,7 @@ import typer
 
 from postroom.core.errors import BadInput
 from postroom.core.mail.accounts import normalised_address
-from postroom.interfaces.cli.account_adding import AddOptions, asked, show_connected
+from postroom.interfaces.cli.account_adding import AddOptions, asked, asked_address, show_connected
 from postroom.interfaces.cli.output import harmless_lines
 from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.running import run_briefly
@@ -68,7 +68,7 @@ def _sign_in(session: Session, provider: str, options: AddOptions) -> _SignedIn:
     from postroom.operations.accounts.imap_servers import check_answer
 
     options.refuse(provider, {"level"})
-    email = options.email or asked("Mail address")
+    email = options.email or asked_address()
     before = session.call(imap_account, normalised_address(email))
     wanted = _choices(options, email, before)
     last = None if before is None else before.servers

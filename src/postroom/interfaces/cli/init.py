@@ -20,7 +20,7 @@ from postroom.core.mail.account_repair import lost_access, repair_in
 from postroom.core.mail.providers import PROVIDERS, facts_of
 from postroom.core.moments import read_start
 from postroom.core.rules.starter import starters_named
-from postroom.interfaces.cli.account_adding import AddOptions, asked, dialog_for
+from postroom.interfaces.cli.account_adding import AddOptions, asked_address, dialog_for
 from postroom.interfaces.cli.init_output import (
     choose_number,
     lately_words,
@@ -176,7 +176,7 @@ def _connect(session: Session, provider: str | None, options: AddOptions) -> Acc
         provider = usual[choose_number("How does Postroom reach your mailbox?", offers)]
     name = provider or usual[0]
     if facts_of(name).sign_in == "password":
-        options = replace(options, email=options.email or asked("Mail address"))
+        options = replace(options, email=options.email or asked_address())
     account = dialog_for(name).connect(session, name, options)
     say(f"{account.email} is connected. Postroom reads it and changes nothing in it yet.")
     return account
