@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,7 @@ async def test_approvals_are_answered_by_keyboard_and_ticks_outlive_an_update(
 ) -> None:
     box = await new_mailbox(database)
     await box.decide(Sample("m1", subject="Hello"))
-    first, second = await ask(box, "archive"), await ask(box, "star")
+    first, second = await ask(box, "archive", life=timedelta(hours=1)), await ask(box, "star")
     async with served(database) as address:
         await open_live(page, f"{address}/approvals")
         await looks_well(page)

@@ -133,7 +133,7 @@ async def test_a_no_ends_it(page: httpx2.AsyncClient, box: MailSetup) -> None:
     await submit(page, f"/approvals/{asked.id}/reject", back="/approvals")
     assert await state(box, asked.id) == "rejected"
     text = (await page.get("/approvals")).text
-    assert "Rejected: not done." in text
+    assert "Rejected: it is not done." in text
     assert text.count('action="/approvals/take-back"') == 2, "in the toast, and beside the answer"
     assert await audited(box.setup.database) == [("approval.reject", "person:owner", str(asked.id))]
 

@@ -66,8 +66,8 @@ class ApprovalsPage(DashboardPage):
 
     async def _reject(self, form: Form) -> Confirmation:
         id = _read_id(form.parameters["action"])
-        await reject_action(form.by, id)
-        return Confirmation("Rejected: not done.", rejected=[id])
+        answered = await reject_action(form.by, id)
+        return Confirmation(answered.said, rejected=[id])
 
     async def _take_back(self, form: Form) -> Confirmation:
         """Take the rejections back that can be, and say why the first of the others cannot."""
