@@ -87,6 +87,31 @@ async def test_a_refused_form_keeps_its_fields_without_a_script(browser: Browser
     await context.close()
 
 
+async def test_a_setting_is_mended_proved_changed_and_reset_on_the_page(page: Page, pages: Pages) -> None:
+    await open_settings(page, pages)
+    zone = page.get_by_label("Your time zone")
+    form = page.locator("form[action='/settings/values/time_zone']")
+    await zone.fill("Mars/Olympus")
+    await form.get_by_role("button", name="Change").click()
+    await expect(zone).to_be_focused()
+    await expect(zone).to_have_value("Mars/Olympus")
+    await expect(zone).to_have_accessible_description(
+        "'Mars/Olympus' is refused. Use a name such as UTC or Europe/Berlin."
+    )
+    assert await violations(page) == []
+    pages.clock.forward(11 * 60)
+    await zone.fill("Europe/Berlin")
+    await form.get_by_role("button", name="Change").click()
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Continue").click()
+    await expect(page.get_by_text("Changed. Your time zone: Europe/Berlin.")).to_be_visible()
+    await expect(zone).to_have_value("Europe/Berlin")
+    await page.locator("form[action='/settings/values/time_zone/reset'] button").click()
+    await expect(page.get_by_text("Reset. Your time zone: UTC.")).to_be_visible()
+    await expect(zone).to_have_value("UTC")
+    assert await violations(page) == []
+
+
 async def test_what_may_not_be_copied_is_selected_and_codes_are_set_up_by_a_picture(page: Page, pages: Pages) -> None:
     # The page has no right to the clipboard, as with a browser that was told to refuse it.
     await page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('denied'))")
