@@ -1,6 +1,6 @@
 """Decisions in the store: one effective decision per generation, any number in shadow; and requested actions."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -12,17 +12,26 @@ from postroom.core.errors import ConstraintBroken
 from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import ActionState
 from postroom.core.rules.draft import RuleDraft
+from postroom.core.rules.model_decision import ModelDecision
 from postroom.jobs.run import JobRun
+from postroom.operations.accounts.acting import begin_acting
+from postroom.operations.caller import Caller
+from postroom.store.accounts import accounts
 from postroom.store.actions import actions, decisions, undos
 from postroom.store.engine.ids import new_id
 from postroom.store.installation.rollups import hourly
 from postroom.store.jobs.job_builders import decide_again
+from postroom.store.mail.mail import StoredMessage
+from postroom.store.people.audit import Signature
 from postroom.store.rules import rules
+from postroom.triage.decide.engine import Advice
 from postroom.triage.handlers.classify import Classify
 from support.gates import LASTING
 from support.store.action_setup import ActionSetup, Stored, Waiting, decision_about
 from support.store.job_setup import JobSetup
-from support.store.mail_setup import MailSetup, Sample
+from support.store.mail_setup import OWNER, MailSetup, Sample
+
+YEAR = timedelta(days=365)
 
 
 @pytest.fixture
@@ -130,6 +139,30 @@ async def test_what_follows_from_deciding_again_belongs_to_its_batch(setup: JobS
     await setup.database.run(actions.complete_action(job, action, actions.DoneChange(frozenset(), hint), setup.clock()))
     assert action not in {each.id for each in before}
     assert [each.id for each in await setup.database.run(undos.undoable(10, batch_id=batch))] == [action]
+
+
+class SwitchesOn:
+    """A model that archives; its owner begins to act while it is asked for the first time."""
+
+    def __init__(self, by: Caller, since: datetime) -> None:
+        self.by, self.since, self.begun = by, since, list[int]()
+
+    async def advise(self, message: StoredMessage) -> Advice:
+        if not self.begun:
+            self.begun.append((await begin_acting(self.by, OWNER, self.since)).messages)
+        return Advice(ModelDecision("archive", {}, 0.99, "it looks unimportant"), "a model", "1")
+
+
+async def test_mail_that_is_decided_while_acting_begins_is_decided_again_and_acted_on(setup: JobSetup) -> None:
+    box, signed = await MailSetup(setup).opened(), Signature(new_id(), "cli:ada", "admin")
+    before, later = Sample("1"), setup.clock() + timedelta(days=300)
+    await setup.database.run(accounts.act_from(box.account.id, later, signed, setup.clock()))
+    box.adviser = adviser = SwitchesOn(Caller(setup.database, signed, setup.clock).again(), setup.clock() - YEAR)
+    await box.deliver(before)
+    await box.work()
+    assert adviser.begun == [0], "when acting began there was no decision about it yet"
+    assert (await box.decision("1")).action_type == "archive"
+    assert [each.action_type for each in await setup.database.run(actions.list_actions(9))] == ["archive"]
 
 
 async def test_deciding_again_is_asked_for_once_at_a_time_and_again_after_it_was_canceled(setup: JobSetup) -> None:

@@ -12,6 +12,7 @@ from postroom.core.actions.hiding import HOUR, HiddenSoFar, HidingCaps, cap_reac
 from postroom.core.actions.safety import Ruling
 from postroom.core.actions.steps import is_irreversible, shown
 from postroom.core.jobs.job import Job, NewJob
+from postroom.core.jobs.types import CATALOGUE
 from postroom.core.lifecycle import ActionState
 from postroom.core.queue.queues import HISTORY
 from postroom.core.rules.rule import DecisionSource
@@ -23,11 +24,14 @@ from postroom.store.engine.filling import fill
 from postroom.store.engine.ids import new_id
 from postroom.store.engine.reading import read_first, read_rows
 from postroom.store.installation.rollups import Count, adding
+from postroom.store.jobs.job_builders import decide_again
 from postroom.store.jobs.jobs import completing_one, enqueue_many
 from postroom.store.people.audit import AuditEntry, Signature, auditing
 
 CHANNEL = "actions"
 DECIDED_AGAIN = "decided again"
+BEFORE_ACTING = "before_acting"
+"""Why a decision is only in shadow: its account does not act on mail of that time."""
 DONE_BEFORE = "already done or in progress, so not done again"
 
 
@@ -120,6 +124,8 @@ def record_decision(
         yield from inserting_action(decision, action, decision.id, now)
     if follow_up is not None:
         yield from enqueue_many.script([follow_up], now)
+    if any((each.safety or {}).get("shadow") == BEFORE_ACTING for each in shadows):
+        yield from _deciding_again_if_acting(decision, now)
     if is_backfilled:
         yield from backfill_spend.deciding(decision.message_id, now)
     rules = [str(decision.rule_id) if decision.rule_id is not None else decision.source]
@@ -133,6 +139,16 @@ def record_decision(
     ]
     yield from adding(counts, now, decision.id.int)
     yield Notify(CHANNEL, "decided")
+
+
+def _deciding_again_if_acting(decision: Decision, now: datetime) -> Script[None]:
+    """Part of a transaction: decide again if the account has begun to act on such mail while this was decided.
+
+    Whoever begins acting asks for new decisions about what is decided by then; this one was not yet.
+    """
+    if (yield sql("select_acts_by_now", decision.message_id))[0][0]:
+        again = decide_again(CATALOGUE, decision.account_id, decision.message_id, decision.generation + 1)
+        yield from enqueue_many.script([again], now)
 
 
 def _tier_of(decision: Decision, is_backfilled: bool) -> Script[str]:

@@ -15,7 +15,7 @@ from postroom.core.rules.model_decision import ModelDecision
 from postroom.core.rules.needs import NEED_THE_HEADERS, NEED_THE_TEXT, unknown_kinds
 from postroom.core.rules.rule import Outcome, Rule
 from postroom.core.rules.rulebook import Rulebook
-from postroom.store.actions.decisions import Decision, refused_decision
+from postroom.store.actions.decisions import BEFORE_ACTING, Decision, refused_decision
 from postroom.store.actions.protection import Restraints, safety_facts
 from postroom.store.engine.ids import new_id
 from postroom.store.mail.mail import StoredMessage
@@ -23,7 +23,6 @@ from postroom.store.mail.mail import StoredMessage
 OWN_MAIL = "you sent it"
 NO_RULE = "no rule matched; it stays where it is"
 OLD_MAIL = "it was brought in later: what is decided about old mail is only recorded"
-BEFORE_ACTING = "before_acting"
 NOT_YET = "its account does not act on mail of that time: what is decided is only recorded"
 
 

@@ -229,6 +229,12 @@ WHERE m.account_id = :account_id AND m.sent_at >= :since AND m.deleted_at IS NUL
     AND NOT EXISTS (SELECT 1 FROM backfill_mail b WHERE b.message_id = m.id)
 ORDER BY m.sent_at DESC LIMIT :most
 
+-- name: select_acts_by_now(message_id)
+-- Whether the account acts on this message. Beginning to act waits for this transaction, or this one for that: the row is
+-- locked whatever is in it.
+SELECT COALESCE(m.sent_at >= a.acts_from, false) FROM accounts a JOIN messages m ON m.account_id = a.id
+WHERE m.id = :message_id {FOR SHARE OF a}
+
 -- name: select_snoozes_after(action_id)
 -- Until when the message of this snooze was snoozed again, by a later snooze that was not undone.
 SELECT s.pre_image_json ->> 'snooze_until' FROM actions own JOIN actions s ON s.message_id = own.message_id
