@@ -136,6 +136,10 @@ async def test_times_are_of_the_readers_zone_and_in_english_whatever_the_browser
         assert len(loads) == 2
         await page.goto(address)
         assert len(loads) == 3
+        await page.emulate_media(media="print")
+        await expect(page.get_by_text("all times are in Australia/Eucla")).to_be_visible()
+        await expect(page.get_by_role("navigation", name="Pages")).to_be_hidden()
+        await expect(page.get_by_role("button")).to_have_count(0)
     assert re.fullmatch(r"Wednesday, 4 March 2026, 20:45:\d\d UTC\+0845", title or "")
     assert said == "3 min ago"
     await context.close()

@@ -4,6 +4,7 @@ The kill switch is one form that stops all changes to mailboxes, and one that re
 safely stop them. Resuming is not safe, so people prove again who they are.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 
 from starlette.routing import Route
@@ -32,6 +33,7 @@ WORDS: Mapping[str, object] = {
     "connector_words": LIVENESS,
     "connector_moods": LIVENESS_MOODS,
 }
+MAIL_TIERS = (*EMAIL.tiers, HISTORY)
 TIERS = (*EMAIL.tiers, HISTORY, *GATEWAY.tiers)
 
 
@@ -69,7 +71,7 @@ class OverviewPage(DashboardPage):
             "road": road,
             "waits": {each.tier: each for each in road.waits},
             "titles": TITLES,
-            "columns": _columns(road),
+            "columns": road_columns(road, in_line),
             "ribbons": _ribbons(road),
             "window": window,
             "windows": [(each, each) for each in WINDOWS],
@@ -99,21 +101,50 @@ def _spend_parts(spend: ModelStatus | None) -> list[Part]:
     return [] if spend is None else [Part("spent", spend.spent_today_cents, "acc")]
 
 
-def _columns(road: Road) -> list[Mapping[str, Place]]:
+def road_columns(road: Road, in_line: Mapping[str, int]) -> list[Mapping[str, Place]]:
     """Return the places of the picture, column by column, in their order."""
     waits = {each.tier: f"95 % under {span(each.most_ms / 1000)}" for each in road.waits}
+    undecided, untaken = _left_behind(road, 1), _left_behind(road, 2)
     sources = sorted({each.start for each in road.links if each.stage == 0})
     tiers = [*TIERS, *sorted(set(road.tiers) - set(TIERS))]
     endings = sorted({each.end for each in road.links if each.stage == 2}, key=_order)
     return [
         {each: Place(_source_name(each)) for each in sources},
         {
-            each: Place(words(each), waits.get(each, ""), _tier_address(each), TIER_KINDS.get(each, "def"))
+            each: Place(
+                words(each),
+                step_words(undecided[each], in_line.get(each, 0) if each in MAIL_TIERS else 0, waits.get(each, "")),
+                _tier_address(each),
+                TIER_KINDS.get(each, "def"),
+            )
             for each in tiers
         },
-        {each: Place(said) for each, said in DECIDERS.items()},
+        {each: Place(said, step_words(untaken[each], untaken[each])) for each, said in DECIDERS.items()},
         {each: Place(ENDINGS.get(each, words(each)), colour="ask" if each == "ask" else "") for each in endings},
     ]
+
+
+def _left_behind(road: Road, column: int) -> Counter[str]:
+    """Return how many more came to each place of a column than went on; fewer than 0 if some had come earlier."""
+    behind = Counter[str]()
+    for each in road.links:
+        if each.stage == column - 1:
+            behind[each.end] += each.count
+        if each.stage == column:
+            behind[each.start] -= each.count
+    return behind
+
+
+def step_words(behind: int, waiting: int, more: str = "") -> str:
+    """Say what the difference between those that came and those that went on is made of."""
+    waiting = max(0, waiting)
+    parts = [
+        f"{waiting:,} still waiting" if waiting else "",
+        f"{behind - waiting:,} not decided here" if behind > waiting else "",
+        f"{waiting - behind:,} from earlier or another tier" if behind < waiting else "",
+        more,
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def _source_name(endpoint: str) -> str:
