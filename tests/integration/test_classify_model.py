@@ -152,6 +152,9 @@ async def test_a_budget_that_is_raised_lets_the_mail_go_on_that_waited_for_it(
     assert (decision.source, decision.needs_approval) == ("llm", False)
     await change_setting(by.again(), elsewhere, "safety.confidence", "0.8")
     await until(setup.database, lambda: here.refresh(setup.database), lambda found: found.safety.confidence == 0.8)
+    agents = setup.product.services.agents
+    assert agents is not None
+    assert agents.requests.policy.confidence == 0.8, "agents keep to it too"
     await setup.deliver("A second one")
     await setup.product.until_decided(2)
     (decision,) = await setup.decided("A second one")
