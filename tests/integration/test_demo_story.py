@@ -179,7 +179,7 @@ async def a_failed_job_can_be_retried(folder: Path, story: ToldStory) -> None:
 async def a_program_reads_what_happens_in_the_house(story: ToldStory) -> None:
     async def ended() -> int:
         counts = await story.database.run(count_states("gateway"))
-        return sum(count for (_, state), count in counts.items() if state == "acked")
+        return sum(count for (_, state), count in counts.items() if state == "done")
 
     assert await until(story.database, ended, lambda found: found)
 
