@@ -7,7 +7,6 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from postroom.interfaces.dashboard.navigation import GROUPS
-from support.axe import violations
 from support.chromium import BrowserErrors
 from support.clocks import ManualClock
 from support.intake_pages import IntakeSetup
@@ -82,17 +81,6 @@ async def test_pages_are_opened_and_their_acts_done_by_keyboard_alone(
         await page.keyboard.press("Enter")
         await expect(page.get_by_text("by keyboard")).to_be_visible()
         assert complaints == []
-
-
-@pytest.mark.parametrize("path", ["/connectors/new", "/rules/import"])
-async def test_forms_beside_the_pages_hinder_nobody(page: Page, setup: IntakeSetup, path: str) -> None:
-    async with served_pages(setup.database, setup.data_dir) as address:
-        await page.goto(f"{address}{path}")
-        await expect(page.get_by_role("heading", level=1)).to_be_visible()
-        assert await violations(page) == []
-        await page.emulate_media(color_scheme="dark")
-        await page.set_viewport_size({"width": 390, "height": 800})
-        assert await violations(page) == []
 
 
 async def test_every_page_can_be_read_without_javascript(browser: Browser, setup: IntakeSetup) -> None:
