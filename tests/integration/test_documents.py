@@ -160,7 +160,7 @@ END
         given={"label Taxes": "label Receipts"},
         after="postroom protect remove label Receipts; postroom resume --yes",
         shown=(
-            "Paused: nothing is changed in any mailbox until it is resumed;",
+            "Paused: nothing is changed in any mailbox until you resume;",
             "Protected: no mail of ann@example.com",
         ),
     ),

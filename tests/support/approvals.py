@@ -14,6 +14,7 @@ WAITING = Approval(
     message_id=new_id(),
     actor="model",
     asked_by=None,
+    agent=None,
     action_type="forward",
     parameters={"to": ["a@example.com", "b@example.com"], "note": "look"},
     state="approved_pending",

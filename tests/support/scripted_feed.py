@@ -71,7 +71,7 @@ def overview_application(
 def parts_with(feed: Overview, database: Database | None = None) -> Parts:
     """The parts of an installation with this overview, without data unless there is a database."""
     parts = Parts(Settings.model_validate({}), database or look_into(Path("no-such-folder"), None))
-    parts.overview = feed
+    vars(parts)["overview"] = feed
     return parts
 
 

@@ -11,6 +11,7 @@ from postroom.core.actions.action import SPECS, ActionSpec
 from postroom.core.actions.parameters import recipients_of
 from postroom.core.actions.steps import Step, steps_of
 from postroom.core.errors import Fatal
+from postroom.core.short_ids import SHOWN
 
 NAME_A_LABEL = frozenset[str](name for name, spec in SPECS.items() if spec.names_label)
 # Actions that a page offers for one message, as `postroom do` takes them; archive and delete have their own buttons.
@@ -34,6 +35,11 @@ def asked(action_type: str, parameters: Mapping[str, Any]) -> str:
 def done(action_type: str, parameters: Mapping[str, Any]) -> str:
     """The action as something that was done, such as `labelled “Receipts” and archived`."""
     return _join_with_and(_phrases(action_type, parameters, lambda spec: spec.done)) or "left as it was"
+
+
+def agent_named(name: str | None, asked_by: str | None) -> str:
+    """The agent that asked for an action, by the name of its token, or by the last digits of the token's id."""
+    return f"agent {name or (asked_by or '')[-SHOWN:]}".rstrip()
 
 
 def in_brief(action_type: str, parameters: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ async def pause(by: Caller, /, account: Account = None) -> PausedAnswer:
     actions wait, and show the reason. Safe to repeat."""
     stopped = await pause_changes(by, account, by.signature.reason or UNEXPLAINED)
     where = "any mailbox" if account is None else f"the mailbox of {account}"
-    done = f"Paused: nothing is changed in {where} until it is resumed; {in_flight(stopped.on_wire, stopped.silent)}."
+    done = f"Paused: nothing is changed in {where} until you resume; {in_flight(stopped.on_wire, stopped.silent)}."
     scope, reason, since = stopped.pause.scope, stopped.pause.reason, stopped.pause.since
     return PausedAnswer(done, scope, reason, since, stopped.on_wire, stopped.silent)
 

@@ -283,7 +283,7 @@ def _by(each: MailRow) -> str:
         case "user":
             return "you"
         case "agent":
-            return f"agent {each.asked_by or ''}".rstrip()
+            return action_words.agent_named(each.agent, each.asked_by)
         case _:
             pass
     match each.source:

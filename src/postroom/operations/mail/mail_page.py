@@ -288,6 +288,6 @@ def _doer(each: ActionView) -> str:
         case "user":
             return each.asked_by or "you"
         case "agent":
-            return f"agent {each.asked_by or ''}".rstrip()
+            return action_words.agent_named(each.agent, each.asked_by)
         case "undo":
             return "undo"

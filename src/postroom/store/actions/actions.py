@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from postroom.core.actions.action import Actor, RecordedType, action_hash
@@ -353,6 +353,7 @@ class ShownAction(MailHead):
     message_id: UUID
     actor: Actor
     asked_by: str | None
+    agent: Annotated[str | None, "The name of the token that asked for it, if a token did and has one."]
     action_type: RecordedType
     parameters: Untrusted[Mapping[str, Any]]
     state: ActionState

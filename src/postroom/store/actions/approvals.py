@@ -9,7 +9,7 @@ approved_pending ──► queued     approved: the hash is the one that was sho
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, NamedTuple, cast
+from typing import NamedTuple, cast
 from uuid import UUID
 
 from postroom.core.actions.action import Actor, RecordedType
@@ -58,7 +58,6 @@ class Approval(ShownAction):
     policy_tier: PolicyTier | None = None
     snippet: Untrusted[str] = ""
     updated_at: Internal[datetime | None] = None
-    agent: Annotated[str | None, "The name of the token that asked for it, if a token did and has one."] = None
 
     @property
     def is_waiting(self) -> bool:

@@ -77,6 +77,7 @@ class MailRow(MailHead):
     action_error: str | None
     undo_hint: Mapping[str, Any] | None
     asked_by: str | None
+    agent: str | None
     action_rationale: str | None
     decided_action: bool
     """Whether the decision led to the action; otherwise somebody asked for it."""

@@ -1,9 +1,10 @@
 -- part: shown_action
 SELECT a.id, a.account_id, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state, a.action_hash,
-    a.rationale, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject, d.rule_name, d.confidence, a.safety_json
+    a.rationale, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject, d.rule_name, d.confidence, a.safety_json, t.name AS agent
 
 -- part: with_its_message
 FROM actions a JOIN messages m ON m.id = a.message_id LEFT JOIN decisions d ON d.id = a.decision_id
+    LEFT JOIN tokens t ON a.actor = 'agent' AND a.asked_by = 'token:' || CAST(t.id AS text)
 
 -- part: listed_actions
 {shown_action}, a.decision_id, a.undo_hint_json, a.executed_at, d.source,
@@ -22,9 +23,9 @@ ORDER BY a.created_at DESC, a.id DESC LIMIT :most
 ORDER BY a.created_at DESC, a.id DESC LIMIT :most
 
 -- part: approvals
-{shown_action}, c.email AS account, m.headers_json, d.model, m.policy_tier, m.snippet, a.updated_at, t.name AS agent
+{shown_action}, c.email AS account, m.headers_json, d.model, m.policy_tier, m.snippet, a.updated_at
 {with_its_message}
-JOIN accounts c ON c.id = a.account_id LEFT JOIN tokens t ON a.asked_by = 'token:' || CAST(t.id AS text)
+JOIN accounts c ON c.id = a.account_id
 
 -- name: select_waiting(most)
 -- Those that expire first come first.
