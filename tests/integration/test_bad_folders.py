@@ -59,8 +59,27 @@ def test_a_command_to_paste_has_the_folder_in_quotes_and_its_name_does_nothing_t
     folder = tmp_path / "my \x1b[31mmail"
     folder.mkdir(mode=0o755)
     told = refused("doctor", folder)
-    assert f"run `chmod -R go= '{tmp_path}/my \\x1b[31mmail'`" in told
+    assert f"run `chmod go= '{tmp_path}/my \\x1b[31mmail'`" in told
     assert "\x1b" not in told
+
+
+def test_a_folder_that_others_use_for_other_things_is_not_closed_to_them(tmp_path: Path, shell: Shell) -> None:
+    """As `/tmp` and `/` are to root, who may do everything."""
+    folder = tmp_path / "shared"
+    (folder / "theirs").mkdir(parents=True)
+    folder.chmod(0o755)
+    for command in ("migrate", "token create --role admin", "doctor"):
+        assert shell(*command.split(), "--data-dir", str(folder)) == 1
+        said = shell.out if command == "doctor" else shell.err
+        assert f"{folder} holds other folders and is open to other users" in said
+        assert f"such as {folder}/postroom" in said
+    for lock in (exclusive_folder, serve_lock):
+        with pytest.raises(DatabaseReadOnly, match="open to other users"), lock(folder):
+            pass
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert [each.name for each in folder.iterdir()] == ["theirs"]
+    (folder / "theirs").rmdir()
+    assert shell("migrate", "--data-dir", str(folder)) == 0
 
 
 async def test_a_folder_that_may_not_be_entered(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from postroom.core.errors import SettingsError
 from postroom.system.folder_errors import folder_error
-from postroom.system.private_files import DATABASE
+from postroom.system.private_files import holds_data
 
 CONFIG = "POSTROOM_CONFIG"
 FILE_NAME = "postroom.toml"
@@ -107,11 +107,6 @@ def expand_home(path: Path) -> Path:
         return path.expanduser()
     except RuntimeError:
         raise SettingsError(f"{path}: there is no such home folder; write the whole path") from None
-
-
-def holds_data(folder: Path) -> bool:
-    """Whether Postroom has kept something there; False if that cannot be told."""
-    return any(os.path.exists(folder / name) for name in (DATABASE, "keys.json", "connectors"))
 
 
 def other_folders(data_dir: Path, environ: Mapping[str, str], cwd: Path) -> list[Path]:

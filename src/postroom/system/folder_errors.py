@@ -7,7 +7,9 @@ import shlex
 from pathlib import Path
 
 from postroom.core.errors import DatabaseFull, DatabaseReadOnly, StoreError
+from postroom.system.private_files import OWN_FOLDERS, holds_data, is_open_to_others
 
+LOST = "lost+found"
 OTHERWISE = "or choose another folder with --data-dir"
 ROOT = "root"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -36,7 +38,7 @@ def why_unusable(folder: Path) -> str | None:
         kind = "a link to nothing" if existing.is_symlink() else "a file"
         return f"{missing}{existing} is {kind}; move it away, {OTHERWISE}"
     if os.access(existing, os.W_OK | os.X_OK):
-        return None
+        return None if missing else _why_not_private(folder)
     if os.statvfs(existing).f_flag & os.ST_RDONLY:
         return f"{missing}the disk that holds {existing} is mounted read-only; mount it to be written, {OTHERWISE}"
     owner = owner_of(existing)
@@ -48,6 +50,26 @@ def why_unusable(folder: Path) -> str | None:
     # A container engine makes missing folders for root, and runs Postroom as another user.
     given = f", or let root give it to you with `chown {os.geteuid()}`" if owner == ROOT else ""
     return f"the data folder {existing} belongs to {owner}; run this command as {owner}{given}, {OTHERWISE}"
+
+
+def check_private(folder: Path) -> None:
+    """Raises DatabaseReadOnly if denying others the folder would take something else from them, as in `/tmp`."""
+    if problem := _why_not_private(folder):
+        raise DatabaseReadOnly(problem)
+
+
+def _why_not_private(folder: Path) -> str | None:
+    try:
+        others_enter = is_open_to_others(folder)
+        foreign = [each for each in folder.iterdir() if each.is_dir() and each.name not in (*OWN_FOLDERS, LOST)]
+    except OSError:
+        return None
+    if not others_enter or not foreign or holds_data(folder):
+        return None
+    return (
+        f"{folder} holds other folders and is open to other users, and Postroom's data folder is closed to them; "
+        f"name one of its own with --data-dir, such as {folder / 'postroom'}"
+    )
 
 
 def why_database_unusable(file: Path) -> str | None:

@@ -30,7 +30,7 @@ _OWN = (
     "*.postroom-backup*",
 )
 BACKUPS = "backups"
-_OWN_FOLDERS = ("connectors", BACKUPS)
+OWN_FOLDERS = ("connectors", BACKUPS)
 
 
 # Kept for as long as the data is; settings and backups that the user has made are not among them.
@@ -110,9 +110,14 @@ def exposed_files(data_dir: Path) -> list[ExposedFile]:
     return found
 
 
+def holds_data(folder: Path) -> bool:
+    """Whether Postroom has kept something there; False if that cannot be told."""
+    return any(os.path.exists(folder / name) for name in (DATABASE, "keys.json", "connectors"))
+
+
 def files_kept(data_dir: Path) -> list[Path]:
     """The files and folders of the data folder in which Postroom keeps data: not the settings, nor other backups."""
-    folders = [data_dir / name for name in _OWN_FOLDERS if os.path.lexists(data_dir / name)]
+    folders = [data_dir / name for name in OWN_FOLDERS if os.path.lexists(data_dir / name)]
     return [path for pattern in _DATA for path in sorted(data_dir.glob(pattern))] + folders
 
 
@@ -131,7 +136,7 @@ def _private_paths(data_dir: Path) -> Iterator[tuple[Path, int]]:
     for pattern in _OWN:
         for path in sorted(data_dir.glob(pattern)):
             yield path, FOLDER_MODE if path.is_dir() else FILE_MODE
-    for name in _OWN_FOLDERS:
+    for name in OWN_FOLDERS:
         for folder, _, files in os.walk(data_dir / name):
             yield Path(folder), FOLDER_MODE
             yield from ((Path(folder, each), FILE_MODE) for each in sorted(files))

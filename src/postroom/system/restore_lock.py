@@ -14,7 +14,7 @@ from pathlib import Path
 
 from postroom.core.errors import DatabaseInUse
 from postroom.system.file_locks import take_lock
-from postroom.system.folder_errors import folder_error
+from postroom.system.folder_errors import check_private, folder_error
 from postroom.system.private_files import open_private, private_folder
 
 FILE = "restore.lock"
@@ -73,6 +73,7 @@ def is_shared(folder: Path) -> bool:
 @contextlib.contextmanager
 def exclusive_folder(folder: Path) -> Generator[None]:
     """Keep other processes out of the folder while the block runs. Raises DatabaseInUse if one uses it."""
+    check_private(folder)
     descriptor = open_private(private_folder(folder) / FILE, os.O_RDWR | os.O_CREAT)
     try:
         try:

@@ -188,7 +188,7 @@ def command_line(words: str, data_dir: Path | None = None) -> str:
 def _with_demo(error: NothingHere, data_dir: Path) -> NothingHere:
     """The error, with the folder of a demo if there is one: its data may be what was looked for."""
     from postroom.operations.installation.demo import demo_folder
-    from postroom.settings.locations import holds_data
+    from postroom.system.private_files import holds_data
 
     folder = demo_folder(data_dir)
     return NothingHere(f"{error}; the demo's data: --data-dir {folder}") if holds_data(folder) else error

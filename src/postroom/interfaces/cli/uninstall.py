@@ -92,7 +92,7 @@ def _show_parts(session: Session, settings: "Settings") -> None:
 
 def _check_deletable(settings: "Settings", folder: Path) -> None:
     from postroom.operations.installation.upgrades import in_use_by
-    from postroom.settings.locations import holds_data
+    from postroom.system.private_files import holds_data
 
     if folder.is_symlink():
         raise BadInput("--data-dir", f"{folder} is a symbolic link", "name the folder that it leads to")

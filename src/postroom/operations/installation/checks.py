@@ -94,7 +94,8 @@ def file_modes(folder: Path) -> Check:
     """Check that only the owner can read Postroom's data."""
     loose = exposed_files(folder)
     found = ", ".join(f"{each.path.name} ({each.mode:03o})" for each in loose[:5]) or "folders 0700, files 0600"
-    remedy = f"start Postroom, which fixes them, or run `chmod -R go= {shlex.quote(str(folder))}`"
+    named = " ".join(shlex.quote(str(each.path)) for each in loose[:5])
+    remedy = f"start Postroom, which fixes them, or run `chmod go= {named}`"
     return passes_if("file modes", not loose, f"others can read: {found}" if loose else found, remedy)
 
 

@@ -33,6 +33,7 @@ from postroom.store.engine.database import Database
 from postroom.store.engine.migrate import migrate, pending
 from postroom.store.engine.serve_lock import served_by
 from postroom.store.installation.program_versions import holds_data, last_version, record_version
+from postroom.system.folder_errors import check_private
 from postroom.system.private_files import open_private, private_folder
 from postroom.system.restore_lock import exclusive_folder
 from postroom.system.wall_clock import Clock, wall_clock
@@ -164,6 +165,7 @@ def _check_recent(data_dir: Path, missing: list[str], clock: Clock) -> None:
 @contextlib.asynccontextmanager
 async def _alone(data_dir: Path) -> AsyncGenerator[None]:
     """Let one process of this folder upgrade at a time; the others wait, and find nothing left to do."""
+    check_private(data_dir)
     handle = open_private(private_folder(data_dir) / LOCK, os.O_RDWR | os.O_CREAT)
     try:
         await _wait_for(handle)

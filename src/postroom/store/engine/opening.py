@@ -14,7 +14,7 @@ from postroom.store.engine.migrate import migrate
 from postroom.store.engine.sqlite import SqliteDatabase
 from postroom.store.engine.uncreated import UncreatedDatabase
 from postroom.store.installation.health import refuse_unsafe
-from postroom.system.folder_errors import folder_error, why_database_unusable
+from postroom.system.folder_errors import check_private, folder_error, why_database_unusable
 from postroom.system.private_files import DATABASE, make_private, open_private, private_folder
 from postroom.system.restore_lock import share_folder
 
@@ -92,6 +92,7 @@ def _has_content(file: Path) -> bool:
 
 
 def _make_folder(data_dir: Path) -> None:
+    check_private(data_dir)
     try:
         private_folder(data_dir)
     except OSError as error:

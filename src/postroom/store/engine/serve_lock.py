@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from postroom.core.errors import AlreadyServed
 from postroom.system.file_locks import take_lock
-from postroom.system.folder_errors import folder_error
+from postroom.system.folder_errors import check_private, folder_error
 
 FILE = "serve.lock"
 
@@ -50,6 +50,7 @@ def serve_lock(folder: Path) -> Generator[Callable[[str], None]]:
 
     The file stays when the lock is dropped: removing it could take away the lock of the next process.
     """
+    check_private(folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(folder / FILE, os.O_RDWR | os.O_CREAT, 0o600)
