@@ -167,7 +167,8 @@ def _path(values: Sequence[float | None], width: float, axis: "_Axis") -> str:
             path += f"{'L' if length else 'M'}{LEFT + index * width:.1f},{axis.y(value):.1f}"
             length += 1
         else:
-            path += f"h{min(ONE_VALUE, width):g}" if length == 1 else ""
+            short = min(ONE_VALUE, width)
+            path += f"h{-short if 1 < index == len(values) else short:g}" if length == 1 else ""
             length = 0
     return path
 
@@ -177,10 +178,11 @@ def _gaps(moments: Sequence[datetime], series: Sequence[Series], place: tuple[fl
     drawn, (left, width) = Markup(), place
     for first, last in _runs(_places_without_value(series)):
         until = "" if first == last else f" to {_moment_text(moments[last])}"
+        begin, end = max(LEFT, left + first * width), min(WIDTH - RIGHT, left + (last + 1) * width)
         drawn += Markup(
             '<rect class="f-gap" x="{:.1f}" y="{}" width="{:.1f}" height="{}"><title>{}{}: {}</title></rect>'
         ).format(
-            *(left + first * width, TOP, width * (last - first + 1), HEIGHT - TOP - BOTTOM),
+            *(begin, TOP, end - begin, HEIGHT - TOP - BOTTOM),
             *(_moment_text(moments[first]), until, words),
         )
     return drawn
