@@ -62,7 +62,14 @@ LOOKING = {
     "undo": "--since 7d --dry-run",
 }
 # Commands that answer without data: from the settings, the machine, or the schema.
-ANSWERING = {"connector refused": 0, "doctor": 0, "migrate --check": 1, "model status": 0, "settings": 0}
+ANSWERING = {
+    "connector refused": 0,
+    "doctor": 0,
+    "migrate --check": 1,
+    "model status": 0,
+    "settings": 0,
+    "settings list": 0,
+}
 # Commands that ask the machine, which has its own tests.
 OF_THE_MACHINE = {"service status"}
 # What commands that look are called.
