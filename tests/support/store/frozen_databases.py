@@ -1,7 +1,8 @@
 """Databases of released versions, frozen as text: which migrations a version had, and rows of its tables.
 
 `frozen/VERSION.DIALECT.sql` begins with a line for each migration (number, name, checksum), then rows as INSERTs. The
-schema itself is the text of these migrations, which never changes (`test_schema_text.py`).
+schema itself is the text of these migrations, which never changes (`test_schema_text.py`). `0.1.0-early` is what people
+ran before that release.
 
 Freeze the version that is about to be released, on its last commit (this takes minutes):
 
