@@ -28,7 +28,7 @@ async def test_a_webhooks_token_delivers_no_mail_over_http(switchboard: Served) 
     refused = await post(switchboard, token, mail(1))
     assert refused.status_code == 403
     assert refused.json()["error"]["field"] == "source.channel"
-    assert "--channel" in refused.json()["error"]["remedy"]
+    assert "bound to that channel" in refused.json()["error"]["remedy"]
     assert (await post(switchboard, token, envelope(1))).status_code == 200
     (entry,) = await switchboard.audit()
     assert "source.channel" in (entry.reason or "")

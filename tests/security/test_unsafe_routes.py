@@ -67,15 +67,24 @@ async def test_there_are_unsafe_routes_of_every_kind(pages: Pages) -> None:
     assert {f"{API}/pause", f"{API}/approvals/answers", f"{API}/settings/tokens"} <= paths
 
 
+def is_sent_to_sign_in(answer: httpx2.Response) -> bool:
+    """Programs are refused; a form leads to the sign-in page."""
+    return answer.status_code == 401 or (
+        answer.status_code == 303 and answer.headers["location"].partition("?")[0] == "/sign-in"
+    )
+
+
 async def test_nobody_without_a_session_gets_through(pages: Pages) -> None:
+    before = await dump(pages.database)
     for method, path in unsafe_routes(pages):
-        answer = await tried(pages.visitor(), method, path, "x" * 43)
         if not is_open(path):
-            assert answer.status_code == 401, (method, path)
+            answer = await tried(pages.visitor(), method, path, "x" * 43)
+            assert is_sent_to_sign_in(answer), (method, path, answer.headers)
+    assert await dump(pages.database) == before
 
 
 async def test_no_page_is_shown_without_a_session(pages: Pages) -> None:
-    stranger, open_ones = pages.visitor(), {"/healthz", "/readyz", "/sign-in", "/sign-in/once", "/static"}
+    stranger, open_ones = pages.visitor(), {"/healthz", "/readyz", "/sign-in", "/sign-in/once", "/static/worker.js"}
     for route in pages.app.routes:
         if isinstance(route, Route) and "GET" in (route.methods or ()) and "{" not in route.path:
             answer = await stranger.get(route.path)
@@ -147,10 +156,12 @@ async def test_a_session_that_has_ended_opens_nothing(pages: Pages) -> None:
     mara = await pages.signed_in()
     token = await mara.form_token()
     pages.clock.forward(31 * 60)
+    before = await dump(pages.database)
     for method, path in unsafe_routes(pages):
         if not is_open(path):
             answer = await tried(mara, method, path, token)
-            assert answer.status_code == 401, (method, path)
+            assert is_sent_to_sign_in(answer), (method, path)
+    assert await dump(pages.database) == before
 
 
 async def test_after_ten_minutes_ones_own_ways_in_ask_for_a_new_proof(pages: Pages) -> None:

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from postroom.core import base64url
 from postroom.interfaces.dashboard.visiting import OWNER
 from postroom.operations.people.form_tokens import is_form_token, masked_form_token
@@ -18,13 +16,11 @@ def test_each_answer_has_another_text_that_is_the_same_token() -> None:
     assert all(len(set(letters)) > 1 for letters in zip(*masked, strict=True))
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        "", "a", "====", "ä", "\0" * 86, OWNER.form_token, OWNER.form_token * 2, masked_form_token(OWNER)[:-4],
-        masked_form_token(OWNER) + "AAAA", masked_form_token(replace(OWNER, form_token="x" * 32)),
-        base64url.encode(bytes(64)),
-    ],
-)  # fmt: skip
-def test_what_is_not_the_token_under_a_mask_is_refused(given: str) -> None:
-    assert not is_form_token(given, OWNER)
+def test_what_is_not_the_token_under_a_mask_is_refused() -> None:
+    own, other = OWNER.form_token, masked_form_token(replace(OWNER, form_token="x" * 32))
+    masked = masked_form_token(OWNER)
+    for given in (
+        *("", "a", "====", "ä", "\0" * 86, own, own * 2),
+        *(masked[:-4], masked + "AAAA", other, base64url.encode(bytes(64))),
+    ):
+        assert not is_form_token(given, OWNER), given

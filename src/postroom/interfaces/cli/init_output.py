@@ -16,6 +16,7 @@ from postroom.operations.rules.starter_rules import RuleEffect
 NARROWEST = 60
 LONGEST_SENDER = 30
 INDENT = " " * 6
+MOST_DAYS_COUNTED = 100
 
 
 def say(text: str = "") -> None:
@@ -37,6 +38,8 @@ def show_look(look: FirstLook) -> None:
         return
     days = (look.now - look.oldest) // timedelta(days=1)
     span = "of today" if days < 1 else f"of the last {counted(days, 'day')}"
+    if days > MOST_DAYS_COUNTED:
+        span = f"since {look.oldest:%B %Y}"
     say(f"Your newest {counted(look.messages, 'message')}, {span}. Postroom only read them.")
     if look.own is not None:
         say(f"\nYour own rules ({look.own.rules:,}): {effect_words(look.own)}")

@@ -12,10 +12,9 @@ from postroom.core.mail.ingestion import IngestionFacts, IngestionPolicy
 from postroom.core.short_ids import short_id
 from postroom.core.views import Internal
 from postroom.store.actions.actions import ActionView
-from postroom.store.actions.decisions import Decision, DecisionView
+from postroom.store.actions.decisions import BEFORE_ACTING, Decision, DecisionView
 from postroom.store.mail.mail_views import MailRecord, MailRow, UndoView
 from postroom.store.rules.outcomes import OutcomeView
-from postroom.triage.decide.engine import BEFORE_ACTING
 from postroom.words import actions as action_words
 from postroom.words.mail import PLACES
 from postroom.words.tiers import doubted_contact, tier_reason

@@ -1,10 +1,10 @@
 -- part: shown_action
 SELECT a.id, a.account_id, a.message_id, a.actor, a.asked_by, a.action_type, a.parameters_json, a.state, a.action_hash,
-    a.rationale, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject, d.rule_name, d.confidence, a.safety_json, t.name AS agent
+    a.rationale, a.error, a.approved_by, a.expires_at, a.created_at, m.sender, m.subject, d.rule_name, d.confidence, a.safety_json,
+    (SELECT t.name FROM tokens t WHERE a.actor = 'agent' AND a.asked_by = 'token:' || CAST(t.id AS text)) AS agent
 
 -- part: with_its_message
 FROM actions a JOIN messages m ON m.id = a.message_id LEFT JOIN decisions d ON d.id = a.decision_id
-    LEFT JOIN tokens t ON a.actor = 'agent' AND a.asked_by = 'token:' || CAST(t.id AS text)
 
 -- part: listed_actions
 {shown_action}, a.decision_id, a.undo_hint_json, a.executed_at, d.source,

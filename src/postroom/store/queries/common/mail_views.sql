@@ -22,7 +22,8 @@ SELECT m.id, m.account_id, a.email AS account, m.provider_message_id, m.sender, 
     d.source, d.rule_name, d.confidence, d.rationale, d.action_type AS decided_type,
     d.parameters_json AS decided_parameters_json, d.safety_json AS safety,
     x.id AS action_id, x.actor, x.action_type, x.parameters_json, x.state AS action_state, x.error AS action_error,
-    x.undo_hint_json, x.asked_by, t.name AS agent, x.rationale AS action_rationale, x.decision_id IS NOT NULL AS decided_action,
+    x.undo_hint_json, x.asked_by, x.rationale AS action_rationale, x.decision_id IS NOT NULL AS decided_action,
+    (SELECT t.name FROM tokens t WHERE x.actor = 'agent' AND x.asked_by = 'token:' || CAST(t.id AS text)) AS agent,
     (SELECT u.state FROM action_links l JOIN actions u ON u.id = l.cause_action_id
         WHERE l.effect_action_id = x.id AND l.relation_type = 'undo_of') AS undone
 FROM messages m JOIN accounts a ON a.id = m.account_id LEFT JOIN envelopes e ON e.id = m.inbox_id
@@ -30,7 +31,6 @@ LEFT JOIN decisions d ON d.message_id = m.id AND NOT d.shadow
     AND d.generation = (SELECT max(generation) FROM decisions WHERE message_id = m.id AND NOT shadow)
 LEFT JOIN actions x ON x.id = (SELECT o.id FROM actions o WHERE o.message_id = m.id AND o.actor <> 'undo'
     ORDER BY o.created_at DESC, o.id DESC LIMIT 1)
-LEFT JOIN tokens t ON x.actor = 'agent' AND x.asked_by = 'token:' || CAST(t.id AS text)
 WHERE m.id {= ANY(:ids::uuid[])}
 
 -- name: select_label_names(accounts)
