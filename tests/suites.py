@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LINT_BUDGET_S = 150
-SUITES = {"unit": 110, "conformance": 190, "integration": 420, "security": 50, "browser": 150, "chaos": 250}
+SUITES = {"unit": 110, "conformance": 195, "integration": 385, "security": 50, "browser": 190, "chaos": 240}
 SOAKED = {"unit": 900, "conformance": 3600, "integration": 3600, "browser": 1800, "chaos": 7200}
 WORKERS = {"unit": 2, "browser": 2}
 MOST_WORKERS = 4
