@@ -3,10 +3,12 @@
 import asyncio
 import io
 import json
+import signal
 import socket
+import sqlite3
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -175,6 +177,22 @@ def test_it_can_be_left_at_every_question_and_goes_on_where_it_stopped(owner: Ow
     assert owner.accounts() == [(OWNER, False)]
     assert owner.asked("rules", "list") == []
     assert (owner.here("INBOX"), owner.here("Archive")) == (4, 0)
+
+
+def test_left_just_after_the_last_yes_it_says_that_it_is_on(owner: Owner) -> None:
+    owner.receive_usual()
+    with owner.at_init("--email", OWNER) as terminal:
+        answer(terminal, (SECRET, PASSWORD), (RULES, ""), (WHEN, "2"))
+        read_question(terminal, LAST)
+        with closing(sqlite3.connect(owner.folder / "data" / DATABASE)) as database:
+            terminal.type("y\n")
+            while database.execute("SELECT 1 FROM accounts WHERE acts_from IS NOT NULL").fetchone() is None:
+                assert terminal.process.poll() is None, terminal.read_to_end()
+        terminal.process.send_signal(signal.SIGINT)
+        said = terminal.read_to_end()
+    assert "nothing in it has changed" not in said
+    assert f"Stopped. {OWNER} is switched on." in said or "Switched on: " in said
+    assert owner.accounts() == [(OWNER, True)]
 
 
 def test_no_at_the_end_leaves_a_connected_mailbox_and_no_rules(owner: Owner) -> None:

@@ -32,7 +32,14 @@ from postroom.interfaces.cli.init_output import (
 from postroom.interfaces.cli.options import Yes
 from postroom.interfaces.cli.parameters import Without
 from postroom.interfaces.cli.session import Session, one_command
-from postroom.operations.accounts.accounts import AccountView, account_of, acting_words, check_in_use, list_accounts
+from postroom.operations.accounts.accounts import (
+    AccountView,
+    account_of,
+    acting_words,
+    check_in_use,
+    find_account,
+    list_accounts,
+)
 from postroom.operations.accounts.switching_on import SwitchedOn, switch_on
 from postroom.operations.actions.kill_switch import released_by_resuming
 from postroom.operations.installation.database import is_created, prepare
@@ -57,10 +64,9 @@ WAYS = {
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a run has come: the connected account, and whether it is switched on."""
+    """How far a run has come."""
 
     account: AccountView | None = None
-    is_on: bool = False
 
 
 @app.command()
@@ -95,7 +101,6 @@ def init(
         say("question. You are the owner here; a link to sign in to the pages comes at the end.")
         account = progress.account = _account(session, provider, options)
         if not starter and _is_on(session, account):
-            progress.is_on = True
             say(f"\n{_on_words(account)}")
             _say_what_is_next(session)
             return
@@ -110,7 +115,6 @@ def init(
             _say_it_stays(session, account, "Not switched on")
             return
         on = session.ask(switch_on, account=account.email, starters=chosen, since=start)
-        progress.is_on = True
         _say_it_is_on(session, on)
 
 
@@ -132,9 +136,11 @@ def _left(session: Session, progress: _Progress) -> str:
     again = f"`{session.command_line('init')}` continues from here."
     if progress.account is None:
         return f"Stopped. No mailbox was connected. {again}"
-    if progress.is_on:
-        return f"Stopped. {progress.account.email} is switched on."
-    return f"Stopped. {progress.account.email} is connected, and nothing in it has changed. {again}"
+    # Read anew: it may have been switched on just before the run was interrupted.
+    account = session.call(find_account, str(progress.account.id))
+    if account.acts_from is not None:
+        return f"Stopped. {account.email} is switched on."
+    return f"Stopped. {account.email} is connected, and nothing in it has changed. {again}"
 
 
 def _account(session: Session, provider: str | None, options: AddOptions) -> AccountView:
