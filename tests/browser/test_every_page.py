@@ -83,10 +83,11 @@ class Looking:
             found = await violations(self.page)
             if width == WIDTHS[0]:
                 found += [f"small: {each}" for each in await self.page.evaluate(HIT)]
-                await self._resize(NARROWEST, scheme)
-                found += [each for each in await problems_on(self.page) if "wide in" in each or "outside" in each]
             if found:
                 self.wrong[f"{path} {state} {width} {scheme}"] = found
+        await self._resize(NARROWEST, "light")
+        if beyond := [each for each in await problems_on(self.page) if "wide in" in each or "outside" in each]:
+            self.wrong[f"{path} {state} {NARROWEST}"] = beyond
         await self._resize(1280, "light")
 
     async def _resize(self, width: int, scheme: Scheme) -> None:

@@ -61,7 +61,8 @@ _SHOW = """async (address) => {
   const answer = await fetch(address);
   if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
   const other = new DOMParser().parseFromString(await answer.text(), "text/html");
-  document.getElementById("board").innerHTML = other.getElementById("board").innerHTML;
+  for (const part of [".top", "#board"])
+    document.querySelector(part).innerHTML = other.querySelector(part).innerHTML;
 }"""
 
 
@@ -83,7 +84,7 @@ async def problems_on(page: Page) -> list[str]:
 
 
 async def show_board(page: Page, address: str) -> None:
-    """Put the board of another page into this one: as good to look at, and cheaper than to open it."""
+    """Put the head and the board of another page into this one: as good to look at, and cheaper than to open it."""
     await page.evaluate(_SHOW, address)
 
 
