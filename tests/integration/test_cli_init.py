@@ -281,6 +281,7 @@ def test_a_password_that_is_refused_later_is_asked_for_again(owner: Owner) -> No
     with owner.at_init() as terminal:
         said = terminal.read_until(SECRET)
         assert f"The server refused the password for {OWNER}." in said
+        assert f"{OWNER} is already connected (password refused): its password is renewed" in said
         terminal.type(f"{PASSWORD}\n")
         terminal.read_until(RULES)
     assert owner.accounts() == [(OWNER, False)]

@@ -16,6 +16,7 @@ from postroom.interfaces.cli.progress import progress
 from postroom.interfaces.cli.running import run_briefly
 from postroom.interfaces.cli.session import Session
 from postroom.interfaces.cli.typed_secrets import typed_secret
+from postroom.words.connectors import account_state
 
 if TYPE_CHECKING:
     from postroom.core.mail.servers import AppName, MailServers
@@ -164,7 +165,8 @@ def _announce(found: "FoundServers", before: "AccountView | None", app: "AppName
     """Say where the password or token will go, before it is asked for."""
     if before is not None and before.servers is not None:
         what = "password" if app is None else "consent"
-        _say(f"{before.email} is already connected ({before.state}): its {what} is renewed; no second account is made.")
+        state = account_state(before.state, before.sign_in)
+        _say(f"{before.email} is already connected ({state}): its {what} is renewed; no second account is made.")
     imap = found.imap
     _say(f"Server: {imap.host}, port {imap.port}, {_SECURITY[imap.security]} ({found.origin}).")
     if found.is_foreign:
