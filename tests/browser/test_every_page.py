@@ -75,9 +75,6 @@ class Looking:
         path = path or self.page.url.removeprefix(self.address)
         ways = WAYS if SOAK else [WAYS[len(self.seen) % len(WAYS)]]
         self.seen.append(path.partition("?")[0])
-        import time
-
-        print(f"{time.time():.1f}", path, state, flush=True)
         for width, scheme in ways:
             await self._resize(width, scheme)
             found = await violations(self.page)
