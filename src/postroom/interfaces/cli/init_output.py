@@ -69,8 +69,8 @@ def effect_words(effect: RuleEffect) -> str:
 
 def lately_words(look: FirstLook, effect: RuleEffect) -> str:
     """Return the same for mail that came before, with the number of messages, in words."""
-    least = "" if look.reaches_lately else "at least "
-    return f"{least}{counted(effect.mail, 'message')}, {_fates(effect)}"
+    said = f"{counted(effect.mail, 'message')}, {_fates(effect)}"
+    return said if look.reaches_lately else f"of the newest {said}; there may be more"
 
 
 def _fates(effect: RuleEffect) -> str:
