@@ -90,7 +90,7 @@ def test_adding_again_renews_the_password_and_keeps_what_is_not_said(user: NewUs
     first = user.account()
     assert first["authserv_ids"] == ["*.provider.example", "mx.provider.example"]
     assert user.add("--email", OWNER.upper()) == 0, user.shell.err
-    assert "already connected (active)" in user.shell.err
+    assert "already connected (in use)" in user.shell.err
     again = user.account()
     assert (again["id"], again["labels_as"], again["imap_host"]) == (first["id"], "folders", "127.0.0.1")
     assert again["authserv_ids"] == first["authserv_ids"]
