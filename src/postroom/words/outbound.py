@@ -63,7 +63,7 @@ RECENTLY = "in this hour and the one before"
 
 
 def trouble_in_words(trouble: Trouble) -> tuple[str, str]:
-    """What is wrong with delivery, and what to do next."""
+    """A trouble of delivery in words, with the next step."""
     count, of = f"{trouble.count:,}", f"{trouble.of:,}"
     reason = BOUNCE_CLASSES.get(trouble.about, ("",))[0].lower() if trouble.about else ""
     mostly = f", mostly: {reason}" if reason else ""

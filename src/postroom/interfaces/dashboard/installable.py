@@ -1,4 +1,4 @@
-"""What lets a phone keep the pages as an app: a manifest, icons, and a worker that shows an empty shell while offline.
+"""The parts of an app on a phone: a manifest, icons, and a worker that shows an empty shell while offline.
 
 The worker keeps files and the empty shell, never a page, mail or an answer of the API. Its own address has no hash,
 since browsers look there for a new one; its text has those of the files, so with a new version of Postroom it differs.
@@ -18,7 +18,7 @@ MANIFEST, EMPTY_SHELL, SCRIPT, ICON = "app.webmanifest", "offline.html", "worker
 KEPT = (EMPTY_SHELL, "offline.js", "postroom.css", ICON)
 """The empty shell, and the files that it loads."""
 ICON_SIZES = (180, 192, 512)
-"""What iOS asks for, and what Android does."""
+"""The first is for iOS, the others are for Android."""
 GROUND = {"light": "#f5f6f8", "dark": "#0e1116"}
 """The colour around the pages, which the style sheet calls `--bg`: phones paint their own bars in it."""
 
